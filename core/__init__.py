@@ -1,0 +1,1 @@
+"""Theodolite: measure neural representations from two places."""

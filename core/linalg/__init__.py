@@ -1,0 +1,1 @@
+"""Numerical kernels the methods share: torch or numpy in, the same out, no I/O."""
