@@ -1,0 +1,158 @@
+"""The analyses by name: settle the parameters, look for a stored answer, else compute it.
+
+The page, the command line and the Python API all come through here, so that the same
+parameters have the same key and an answer computed in one place is there in the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from core.errors import BadInput, NotFound
+from core.results import Result
+
+if TYPE_CHECKING:
+    from core.workspace import Workspace
+
+Progress = Callable[[float, str], None]
+
+ANALYSES: dict[str, str] = {
+    "transfer": "core.radar.analysis",
+    "quality": "core.quality.analysis",
+    "contrast": "core.contrast.analysis",
+    "stitching": "core.stitching.analysis",
+    "explore": "core.compare.analysis",
+}
+
+# Libraries whose version can move the last digits of a result.
+_VERSIONED = ("numpy", "scipy", "scikit-learn", "torch", "faiss-cpu", "umap-learn")
+
+
+def names() -> list[str]:
+    """Return the names of the analyses."""
+    return list(ANALYSES)
+
+
+def module(name: str) -> ModuleType:
+    """Return the module of one analysis.
+
+    Raises
+    ------
+    NotFound
+        There is no analysis of that name.
+    """
+    if name not in ANALYSES:
+        raise NotFound(f"There is no analysis {name!r}.", f"Choose one of: {', '.join(ANALYSES)}.")
+    return importlib.import_module(ANALYSES[name])
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """Return the parameters of an analysis with their defaults."""
+    return dict(module(name).DEFAULTS)
+
+
+def resolve(name: str, workspace: Workspace, **params: Any) -> dict[str, Any]:
+    """Return the full parameters: checked, defaults filled in.
+
+    Raises
+    ------
+    BadInput
+        A parameter is unknown, or its value cannot be used.
+    NotFound
+        A dataset, a model or features that are not in this workspace.
+    """
+    known = defaults(name)
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise BadInput(
+            f"{name} has no parameter {unknown[0]!r}.", f"It takes: {', '.join(sorted(known))}."
+        )
+    return dict(module(name).resolve(workspace, {**known, **params}))
+
+
+def inputs(workspace: Workspace, params: dict[str, Any]) -> dict[str, str]:
+    """Return the digests of the data a result rests on: the dataset and each model's features."""
+    dataset = str(params.get("dataset") or "")
+    if not dataset:
+        return {}
+    found = {"dataset": workspace.dataset(dataset).digest}
+    keys = {
+        entry["model"]: entry["key"]
+        for entry in reversed(workspace.features.list())
+        if entry["dataset"] == dataset
+    }
+    for value in params.values():
+        for model in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(model, str) and model in keys:
+                found[model] = keys[model]
+    return found
+
+
+def find(name: str, workspace: Workspace, **params: Any) -> Result | None:
+    """Return the stored result of these parameters, or None."""
+    full = resolve(name, workspace, **params)
+    return workspace.results.find(name, full, inputs(workspace, full))
+
+
+def run(
+    name: str,
+    workspace: Workspace,
+    *,
+    progress: Progress | None = None,
+    force: bool = False,
+    **params: Any,
+) -> Result:
+    """Return the result of an analysis: the stored one if there is one, else computed and stored.
+
+    Parameters
+    ----------
+    name : str
+        "transfer", "quality", "contrast", "stitching" or "explore".
+    workspace : Workspace
+        Where datasets and features are read and the result is kept.
+    progress : callable, optional
+        Called with a fraction in [0, 1] and a message; it may raise ``Cancelled``.
+    force : bool
+        Compute again even if a result is stored.
+    **params
+        See ``defaults(name)``.
+
+    Raises
+    ------
+    BadInput, NotFound
+        As ``resolve``.
+    """
+    full = resolve(name, workspace, **params)
+    sources = inputs(workspace, full)
+    if not force:
+        stored = workspace.results.find(name, full, sources)
+        if stored is not None:
+            return stored
+    start = time.perf_counter()
+    result: Result = module(name).compute(workspace, full, progress=progress)
+    result = replace(
+        result,
+        params=full,
+        seconds=round(time.perf_counter() - start, 3),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+    )
+    return workspace.results.put(result, sources)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries the numbers come from, and our own."""
+    found = {}
+    for package in ("theodolite", *_VERSIONED):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "from source"
+    return found
