@@ -1,0 +1,127 @@
+"""Commands of the data: ``datasets``, ``import``, ``models``, ``extract``, ``export``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from core.cli.common import Progress, command, emit, plain, table, workspace
+from core.errors import BadInput, NotFound
+
+
+def add(commands: Any) -> None:
+    """Add the commands."""
+    command(commands, "datasets", _datasets, "List the datasets of the workspace.")
+
+    imp = command(commands, "import", _import, "Import a folder of pictures, one class a folder.")
+    imp.add_argument("folder", type=Path, help="folder with one sub-folder a class")
+    imp.add_argument("--name", help="name of the dataset (default: the folder's name)")
+
+    models = command(commands, "models", _models, "List encoders, or fetch the demo's weights.")
+    models.add_argument("action", nargs="?", default="list", choices=["list", "fetch-demo"])
+    models.add_argument("ids", nargs="*", help="fetch only these encoders")
+
+    extract = command(commands, "extract", _extract, "Compute the features of a dataset.")
+    extract.add_argument("dataset")
+    extract.add_argument("model")
+    extract.add_argument("--layers", default="all", help="all, default, or names with commas")
+    extract.add_argument("--pooling", help="cls or mean, where the encoder offers both")
+    extract.add_argument("--batch-size", type=int, default=16)
+    extract.add_argument("--device", help="auto, cpu or cuda")
+
+    export = command(commands, "export", _export, "Write a stored result's tables to a folder.")
+    export.add_argument("key", help="the result's key, or an analysis's name for its latest")
+    export.add_argument("--out", type=Path, default=Path(), help="folder (default: here)")
+    export.add_argument("--format", choices=["csv", "parquet"], default="csv")
+
+
+def _datasets(args: argparse.Namespace) -> int:
+    space = workspace(args)
+    rows = []
+    for name in space.dataset_names():
+        data = space.dataset(name)
+        rows.append({"name": name, "kind": data.kind, "n": data.n, "digest": data.digest[:12]})
+    empty = ["No datasets yet. Lay the demo ready with: theodolite demo --prepare."]
+    emit(args, rows, table(rows, ["name", "kind", "n", "digest"]) if rows else empty)
+    return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    from core.data.folder import import_folder
+
+    data = import_folder(workspace(args), args.folder, name=args.name,
+                         progress=Progress(quiet=args.json))  # fmt: skip
+    left_out = data.meta.get("left_out", [])
+    lines = [f"{data.name}: {data.n:,} pictures, {data.items['label'].nunique()} classes."]
+    lines += [f"left out: {line['what']}: {line['reason']}" for line in left_out]
+    emit(args, {"name": data.name, "n": data.n, "left_out": left_out}, lines)
+    return 0
+
+
+def _models(args: argparse.Namespace) -> int:
+    space = workspace(args)
+    if args.action == "fetch-demo":
+        from core.encoders.fetch import fetch_demo
+
+        report = fetch_demo(space, only=args.ids or None, progress=Progress(quiet=args.json))
+        emit(args, report, [f"{name}: {state}" for name, state in report.items()])
+        return 0
+    from core.encoders import list_models
+
+    rows = [plain(vars(model)) for model in list_models(workspace=space)]
+    columns = ["id", "title", "modality", "dim", "params_m", "licence", "status"]
+    emit(args, rows, table(rows, columns))
+    return 0
+
+
+def _extract(args: argparse.Namespace) -> int:
+    from core.extract import run_extract
+
+    layers: str | list[str] = args.layers
+    if layers not in ("all", "default"):
+        layers = [name.strip() for name in args.layers.split(",") if name.strip()]
+    if args.batch_size < 1:
+        raise BadInput(f"--batch-size {args.batch_size} is below 1.", "Choose 1 or more.")
+    features = run_extract(
+        workspace(args), args.dataset, args.model, layers=layers, pooling=args.pooling,
+        batch_size=args.batch_size, device=args.device, progress=Progress(quiet=args.json),
+    )  # fmt: skip
+    left_out = features.meta.get("left_out", [])
+    body = {"key": features.key, "n": len(features), "layers": features.layers,
+            "left_out": left_out}  # fmt: skip
+    lines = [f"{len(features):,} rows, {len(features.layers)} layers, key {features.key[:12]}"]
+    lines += [f"left out: {line['what']}: {line['reason']}" for line in left_out]
+    emit(args, body, lines)
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from core import analyses
+    from core.cli.analyses import COMMANDS, as_dict
+
+    space = workspace(args)
+    kind = COMMANDS.get(args.key, (args.key,))[0]
+    if kind in analyses.names():
+        result = space.results.latest(kind)
+        if result is None:
+            raise NotFound(f"No {kind} result is stored yet.", f"Run: theodolite {args.key}.")
+    else:
+        result = space.results.get(args.key)
+    args.out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, frame in result.tables.items():
+        path = args.out / f"{result.kind}-{result.key[:12]}-{name}.{args.format}"
+        if args.format == "csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path, index=False)
+        written.append(str(path))
+    import json
+
+    head = args.out / f"{result.kind}-{result.key[:12]}.json"
+    body = {k: v for k, v in as_dict(result).items() if k != "tables"}
+    head.write_text(json.dumps(plain(body), indent=2))
+    written.append(str(head))
+    emit(args, written, written)
+    return 0
