@@ -1,0 +1,1 @@
+"""Datasets: what an item is, how they are imported, and the demo sets."""

@@ -1,0 +1,97 @@
+"""Reading pictures: any mode to RGB, and broken ones refused by name."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import TYPE_CHECKING
+
+from core.errors import BadInput
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+THUMB_SIZE = 160
+# 50 megapixels: larger than any camera frame an encoder is given, small enough for memory.
+MAX_PIXELS = 50_000_000
+
+
+def open_rgb(data: bytes, name: str) -> Image.Image:
+    """Decode a picture to RGB, upright, transparent parts on white.
+
+    Parameters
+    ----------
+    data : bytes
+        The encoded file.
+    name : str
+        What to call it in an error: file name, item id.
+
+    Raises
+    ------
+    BadInput
+        Not a picture, cut short, or more than 50 megapixels.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            width, height = image.size
+            if width * height > MAX_PIXELS:
+                raise BadInput(
+                    f"{name} has {width} x {height} pixels; at most {MAX_PIXELS:,} are read.",
+                    "Scale it down first.",
+                )
+            image.load()
+            return to_rgb(ImageOps.exif_transpose(image))
+    except BadInput:
+        raise
+    # Pillow's decoders raise all of these on a file that is cut short or made up.
+    except (
+        OSError,
+        SyntaxError,
+        ValueError,
+        EOFError,
+        struct.error,
+        IndexError,
+        Image.DecompressionBombError,
+    ) as err:
+        raise BadInput(
+            f"{name} cannot be read as a picture ({err}).",
+            "Replace the file, or leave the item out and import again.",
+        ) from err
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Return ``image`` in RGB: alpha composited on white, 16 bits scaled to 8."""
+    from PIL import Image
+
+    if image.mode == "RGB" and "transparency" not in image.info:
+        return image.copy()
+    if image.mode.startswith("I;16") or image.mode == "I":
+        import numpy as np
+
+        values = np.asarray(image).astype(np.float64)
+        top = 65535.0 if values.max(initial=0) > 255 else 255.0
+        eight = np.clip(values / top * 255.0, 0, 255).astype(np.uint8)
+        return Image.fromarray(eight).convert("RGB")
+    if image.mode in {"RGBA", "LA", "PA", "RGBa", "La"} or "transparency" in image.info:
+        layered = image.convert("RGBA")
+        paper = Image.new("RGBA", layered.size, (255, 255, 255, 255))
+        paper.alpha_composite(layered)
+        return paper.convert("RGB")
+    return image.convert("RGB")
+
+
+def thumbnail_bytes(data: bytes, name: str, size: int = THUMB_SIZE) -> bytes:
+    """Return a WebP of ``data`` whose longer side is at most ``size`` pixels.
+
+    Raises
+    ------
+    BadInput
+        As :func:`open_rgb`.
+    """
+    image = open_rgb(data, name)
+    image.thumbnail((size, size))
+    out = io.BytesIO()
+    image.save(out, "WEBP", quality=82, method=4)
+    return out.getvalue()
