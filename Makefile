@@ -1,0 +1,40 @@
+# Two commands: `make run` opens the app, `make test` runs every test. Both install all they need.
+# The rest is for contributors. `make help` lists them.
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8501
+
+.PHONY: help run test check fix screenshots clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+
+run:  ## install, lay the demo ready, open the app on http://localhost:8501
+	@.ci/venv demo
+	@$(BIN)/theodolite demo --prepare
+	@$(BIN)/theodolite ui --port $(PORT)
+
+test:  ## install, find or install a Chromium, run the whole suite
+	@.ci/venv test
+	@THEODOLITE_CHROMIUM="$$(.ci/chromium)" $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+check:  ## format, lint, types, import contracts
+	@.ci/venv test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix:  ## format and mend what ruff can mend
+	@.ci/venv test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+screenshots:  ## take the README's pictures of every page
+	@.ci/venv test
+	@THEODOLITE_CHROMIUM="$$(.ci/chromium)" $(BIN)/python -m tests.browser.screenshots
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* build dist
