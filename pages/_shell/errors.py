@@ -1,0 +1,44 @@
+"""What a person can mend is said plainly; anything else is a bug with a number."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+from streamlit.runtime.scriptrunner_utils.exceptions import RerunException, StopException
+
+from core.errors import UserError
+
+log = logging.getLogger("theodolite")
+
+
+def show(error: UserError) -> None:
+    """Say what happened and what to do."""
+    hint = f"\n\n{error.hint}" if error.hint else ""
+    st.warning(f"{error.message}{hint}", icon=":material/info:")
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Run a page or a part of it; a :class:`UserError` becomes a message, not a traceback.
+
+    Anything unexpected is logged with an id, and the page says that id and stays usable.
+    """
+    try:
+        yield
+    except (RerunException, StopException):
+        raise
+    except UserError as error:
+        show(error)
+    except Exception as error:  # the page's last line of defence; the log has the traceback
+        number = uuid.uuid4().hex[:8]
+        log.error("bug %s", number, exc_info=error)
+        st.error(
+            f"Something broke here that should not: bug {number} ({type(error).__name__}). "
+            "Nothing of your data was changed. The server's log has the details under this "
+            "number.",
+            icon=":material/error:",
+        )
