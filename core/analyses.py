@@ -83,10 +83,11 @@ def inputs(workspace: Workspace, params: dict[str, Any]) -> dict[str, str]:
     if not dataset:
         return {}
     found = {"dataset": workspace.dataset(dataset).digest}
+    # Oldest first: of several feature sets of one model the newest counts, as in features.get.
     keys = {
         entry["model"]: entry["key"]
-        for entry in reversed(workspace.features.list())
-        if entry["dataset"] == dataset
+        for entry in workspace.features.list()
+        if entry["dataset"] == dataset and entry["dataset_digest"] in ("", found["dataset"])
     }
     for value in params.values():
         for model in value if isinstance(value, list | tuple) else [value]:
