@@ -174,9 +174,12 @@ class ResultStore:
                 return self.get(info.key)
         return None
 
-    def list(self, kind: str | None = None) -> list[ResultInfo]:
-        """Return what is stored and still holds, oldest first."""
-        return self._rows(kind)
+    def list(self, kind: str | None = None, *, all_versions: bool = False) -> list[ResultInfo]:
+        """Return what is stored and still holds, oldest first.
+
+        With ``all_versions``, also results of an older code version or of items that changed.
+        """
+        return self._rows(kind, all_versions=all_versions)
 
     def remove(self, key: str) -> None:
         """Remove a result.
@@ -309,7 +312,9 @@ class ResultStore:
         with suppress(WorkspaceError):
             remove_tree(old)
 
-    def _rows(self, kind: str | None, params_key: str | None = None) -> list[ResultInfo]:
+    def _rows(
+        self, kind: str | None, *, params_key: str | None = None, all_versions: bool = False
+    ) -> list[ResultInfo]:
         with self._catalogue.read() as db:
             rows = db.execute(
                 "SELECT * FROM results WHERE (?1 IS NULL OR kind = ?1) "
@@ -317,7 +322,7 @@ class ResultStore:
                 (kind, params_key),
             ).fetchall()
             digests = dict(db.execute("SELECT name, digest FROM datasets").fetchall())
-        return [_info(row) for row in rows if _holds(row, digests)]
+        return [_info(row) for row in rows if all_versions or _holds(row, digests)]
 
 
 def _holds(row: sqlite3.Row, digests: Mapping[str, str]) -> bool:
