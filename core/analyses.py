@@ -87,7 +87,8 @@ def inputs(workspace: Workspace, params: dict[str, Any]) -> dict[str, str]:
     keys = {
         entry["model"]: entry["key"]
         for entry in workspace.features.list()
-        if entry["dataset"] == dataset and entry["dataset_digest"] in ("", found["dataset"])
+        if entry["dataset_digest"] == found["dataset"]
+        or (entry["dataset"] == dataset and not entry["dataset_digest"])
     }
     for value in params.values():
         for model in value if isinstance(value, list | tuple) else [value]:
