@@ -8,12 +8,12 @@ import streamlit as st
 
 from core import analyses
 from core.digest import recipe_key
+from core.jobs.job import Job
 from core.results import Result
 from pages._shell.layout import state_panel
 from pages._shell.state import workspace
 from pages._shell.words import seconds
 
-ACTIVE = ("queued", "running")
 _ENDED = {
     "failed": "This did not finish",
     "cancelled": "Stopped",
@@ -56,8 +56,8 @@ def result_or_run(
     if found is not None:
         return found
     full = analyses.resolve(kind, ws, **params)
-    job = _last_job(kind, full)
-    if job is not None and job.state in ACTIVE:
+    job = last_job(kind, full)
+    if job is not None and job.active:
         _watch(job.id)
         return None
     if job is not None and job.state in _ENDED:
@@ -71,25 +71,31 @@ def result_or_run(
         state_panel("Not computed yet for this choice", what, hint)
     again = job is not None and job.state in _ENDED
     if st.button("Try again" if again else label, type="primary", key=f"{kind}_run"):
-        ws.jobs.submit("analysis", {"analysis": kind, "params": full})
+        ws.jobs.submit(*_work(kind, full))
         st.rerun()
     return None
 
 
-def _last_job(kind: str, full: dict[str, Any]) -> Any | None:
-    wanted = recipe_key({"analysis": kind, "params": full})
-    mine = [
-        job
-        for job in workspace().jobs.list()
-        if job.kind == "analysis" and recipe_key(dict(job.params)) == wanted
-    ]
-    return max(mine, key=lambda job: job.created) if mine else None
+def _work(kind: str, full: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    # Maps have a lane of their own: people wait for them while an analysis runs.
+    return ("map", full) if kind == "explore" else ("analysis", {"name": kind, **full})
 
 
-def _ended(job: Any) -> None:
-    state_panel(_ENDED[job.state], str(job.error or job.message or ""), _advice(job.state))
-    if job.error and job.log_path:
-        st.caption(f"Log: {job.log_path}")
+def last_job(kind: str, full: dict[str, Any]) -> Job | None:
+    """Return the newest job that would make this result, or None."""
+    job_kind, params = _work(kind, full)
+    wanted = recipe_key(params)
+    for job in workspace().jobs.list():
+        if job.kind == job_kind and recipe_key(job.params) == wanted:
+            return job
+    return None
+
+
+def _ended(job: Job) -> None:
+    bug = f"Bug {job.bug_id}: its log is {job.log_path}" if job.bug_id else ""
+    state_panel(
+        _ENDED[job.state], job.error or job.message, job.error_hint, bug, _advice(job.state)
+    )
 
 
 def _advice(state: str) -> str:
@@ -103,35 +109,41 @@ def _advice(state: str) -> str:
 @st.fragment(run_every=1.0)
 def _watch(job_id: str) -> None:
     job = workspace().jobs.get(job_id)
-    if job.state not in ACTIVE:
+    if not job.active:
         st.rerun()
     progress(job)
 
 
-def progress(job: Any, *, key: str = "watch") -> None:
+def progress(job: Job, *, key: str = "watch") -> None:
     """Draw one active job: what it does, how far, how long still, and a button to stop it."""
-    done = min(max(float(job.progress or 0.0), 0.0), 1.0)
-    parts = [str(job.message or ("Waiting for its turn" if job.state == "queued" else "Starting"))]
+    done = min(max(job.progress, 0.0), 1.0)
+    parts = [job.message or ("Waiting for its turn" if job.state == "queued" else "Starting")]
     if job.rate:
-        parts.append(f"{job.rate:,.0f} a second")
+        parts.append(f"{job.rate:,.0f} {job.rate_unit} a second".replace("  ", " "))
     if job.eta_s:
         parts.append(f"about {seconds(job.eta_s)} left")
     st.progress(done, text=f"{100 * done:.0f} % · {' · '.join(parts)}")
-    st.button("Stop", key=f"{key}_{job.id}_stop", on_click=workspace().jobs.cancel, args=(job.id,))
+    st.button(
+        "Stopping" if job.cancelling else "Stop",
+        key=f"{key}_{job.id}_stop",
+        disabled=job.cancelling,
+        on_click=workspace().jobs.cancel,
+        args=(job.id,),
+    )
 
 
 def sidebar_panel() -> None:
     """Say in the sidebar what is running; nothing when nothing is."""
-    if any(job.state in ACTIVE for job in workspace().jobs.list()):
+    if any(job.active for job in workspace().jobs.list()):
         _running_line()
 
 
 @st.fragment(run_every=2.0)
 def _running_line() -> None:
-    active = [job for job in workspace().jobs.list() if job.state in ACTIVE]
+    active = [job for job in workspace().jobs.list() if job.active]
     if not active:
         st.rerun()
-    first = max(active, key=lambda job: float(job.progress or 0.0))
-    done = min(max(float(first.progress or 0.0), 0.0), 1.0)
+    first = max(active, key=lambda job: job.progress)
+    done = min(max(first.progress, 0.0), 1.0)
     noun = "job" if len(active) == 1 else "jobs"
     st.progress(done, text=f"{len(active)} {noun} running · {100 * done:.0f} %")

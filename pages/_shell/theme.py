@@ -25,6 +25,7 @@ _CSS = """
 .th-figtitle { font-weight: 600; font-size: 1rem; line-height: 1.3; margin: .2rem 0 0; }
 .th-verdict { border-left: 4px solid #0072B2; padding: .15rem 0 .15rem 1rem; }
 .th-words { font-size: 1.3rem; line-height: 1.4; margin: 0; max-width: 62rem; font-weight: 500; }
+.th-finding { font-size: 1.05rem; line-height: 1.4; margin: 0; }
 .th-tiles { display: flex; flex-wrap: wrap; gap: .4rem 2.2rem; margin: .75rem 0 0; padding: 0; }
 .th-tile { min-width: 7rem; }
 .th-tile dt { font-size: .82rem; margin: 0;
