@@ -48,12 +48,13 @@ def load(kind: str) -> Callable[..., Any]:
     check(kind)
     module, _, name = HANDLERS.get(kind, kind).partition(":")
     try:
-        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as err:
         raise BadInput(
             f"The work of a {kind} job cannot be loaded ({err}).",
             "Check that Theodolite is installed completely.",
         ) from err
+    return found
 
 
 def lane(kind: str, params: Mapping[str, Any]) -> str:

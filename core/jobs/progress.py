@@ -55,6 +55,16 @@ class Reporter:
         speed = self._measure(moment, fraction)
         rate = speed * self.total if speed and self.total else None
         eta = (1.0 - fraction) / speed if speed else None
+        try:
+            stopped = self._report(fraction, message, rate, eta)
+        except WorkspaceError:
+            # Hours of work do not fail because the catalogue was locked for a moment.
+            return
+        if stopped:
+            self._stopped.set()
+            raise Cancelled("The job was stopped.", "What was finished is kept.")
+
+    def _report(self, fraction: float, message: str, rate: float | None, eta: float | None) -> bool:
         with self._catalogue.write() as db:
             row = db.execute(
                 "UPDATE jobs SET progress = ?, message = CASE WHEN cancel_at IS NULL THEN ? "
@@ -62,9 +72,7 @@ class Reporter:
                 "AND attempt = ? AND state IN ('running', 'lost') RETURNING cancel_at",
                 (fraction, message, rate, eta, time.time(), self.job, self.attempt),
             ).fetchone()
-        if row is None or row["cancel_at"] is not None:
-            self._stopped.set()
-            raise Cancelled("The job was stopped.", "What was finished is kept.")
+        return row is None or row["cancel_at"] is not None
 
     def start(self) -> None:
         """Begin the heartbeat."""

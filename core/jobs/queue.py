@@ -27,6 +27,10 @@ KILL_AFTER_S = 4.0
 _POLL_EVERY_S = 1.0
 
 
+# The method `list` below hides the type of that name inside the class.
+Events = list[JobEvent]
+
+
 class JobQueue:
     """Submit, watch, cancel and resume jobs of one workspace.
 
@@ -125,7 +129,7 @@ class JobQueue:
         jobs = [from_row(row, self.folder) for row in rows]
         return jobs if active is None else [job for job in jobs if job.active == active]
 
-    def history(self, job: str) -> list[JobEvent]:
+    def history(self, job: str) -> Events:
         """Return what happened to a job, oldest first.
 
         Raises
@@ -260,10 +264,7 @@ class JobQueue:
     def _look_after(self, row: sqlite3.Row) -> None:
         here = _is_here(row)
         if here and not process.alive(row["pid"], row["pid_started"]):
-            if row["cancel_at"] is not None:
-                self._close(row, "cancelled", "", "", "its process was stopped")
-            else:
-                self._lose(row, "its process is gone: killed, out of memory, or restarted host")
+            self._lose(row, "its process is gone: killed, out of memory, or the host restarted")
             return
         if here and row["cancel_at"] is not None:
             waited = time.time() - row["cancel_at"]
@@ -277,6 +278,9 @@ class JobQueue:
             self._lose(row, f"it gave no sign of life for {HEARTBEAT_LIMIT_S:.0f} seconds")
 
     def _lose(self, row: sqlite3.Row, why: str) -> None:
+        if row["cancel_at"] is not None:
+            self._close(row, "cancelled", "", "", why)
+            return
         hint = "Resume it: what was finished is kept."
         self._close(row, "lost", f"The job was lost: {why}.", hint, why)
 

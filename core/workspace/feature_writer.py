@@ -19,13 +19,13 @@ from core.digest import canonical, file_digest, recipe_key
 from core.errors import BadInput, WorkspaceError
 from core.types import Features, LeftOut
 from core.workspace.features import IDS
-from core.workspace.files import remove_tree, replacing, write_bytes
+from core.workspace.files import remove_tree, replacing, storing, write_bytes
 from core.workspace.tensors import open_tensors, write_header, write_rows
 
 if TYPE_CHECKING:
     from core.workspace.features import FeatureStore
 
-DTYPES = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
+DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
 
 
 class FeatureWriter:
@@ -83,7 +83,11 @@ class FeatureWriter:
         return {i for i in range(self.n_shards) if self._intact(i)}
 
     def write_shard(
-        self, index: int, ids: Iterable[int] | np.ndarray, layers: Mapping[str, np.ndarray]
+        self,
+        index: int,
+        ids: Iterable[int] | np.ndarray,
+        layers: Mapping[str, np.ndarray],
+        left_out: Iterable[LeftOut] = (),
     ) -> None:
         """Store one shard; a complete one that is already there is kept.
 
@@ -94,7 +98,10 @@ class FeatureWriter:
         ids : int64, shape (m,)
             Item ids of the rows; may be empty when all items of the shard were left out.
         layers : mapping of str to ndarray, shape (m, d_l)
-            Every layer, in layer order.
+            Every layer, in layer order; may be empty when ``ids`` is.
+        left_out : iterable of LeftOut
+            Items of this shard without a row, and why: kept with the shard, so that a resumed
+            extraction still reports them.
 
         Raises
         ------
@@ -116,8 +123,10 @@ class FeatureWriter:
                 "Cut the items into shards of shard_size.",
             )
         _refuse_doubled(rows)
-        arrays = {name: self._checked(name, value, rows) for name, value in layers.items()}
-        if IDS in arrays or self.default_layer not in arrays:
+        arrays: dict[str, np.ndarray] = {}
+        if len(rows):
+            arrays = {name: self._checked(name, value, rows) for name, value in layers.items()}
+        if IDS in arrays or (len(rows) and self.default_layer not in arrays):
             raise BadInput(
                 f"layers={list(arrays)} must hold default_layer={self.default_layer!r} and none "
                 f"named {IDS!r}.",
@@ -126,13 +135,19 @@ class FeatureWriter:
         if self._intact(index):
             return
         path = self._shard(index)
-        path.with_suffix(".json").unlink(missing_ok=True)
+        with storing(path):
+            path.with_suffix(".json").unlink(missing_ok=True)
         with replacing(path) as handle:
             tensors = {IDS: rows, **arrays}
             write_header(handle, {n: (a.dtype, a.shape) for n, a in tensors.items()})
             for array in tensors.values():
                 write_rows(handle, [array])
-        about = {"digest": file_digest(path), "n": len(rows), "shard_size": self.shard_size}
+        about = {
+            "digest": file_digest(path),
+            "n": len(rows),
+            "shard_size": self.shard_size,
+            "left_out": [line.as_dict() for line in left_out],
+        }
         write_bytes(path.with_suffix(".json"), json.dumps(about).encode())
 
     def finish(self, left_out: Iterable[LeftOut] = ()) -> Features:
@@ -141,7 +156,8 @@ class FeatureWriter:
         Parameters
         ----------
         left_out : iterable of LeftOut
-            Items without features, and why; stored in ``meta["left_out"]``.
+            Further items without features, and why; with those of the shards they are stored
+            in ``meta["left_out"]``.
 
         Raises
         ------
@@ -173,7 +189,7 @@ class FeatureWriter:
             write_rows(handle, [ids])
             for name in widths:
                 write_rows(handle, (shard[name] for shard in full))
-        meta = {**self.meta, "left_out": [line.as_dict() for line in left_out]}
+        meta = {**self.meta, "left_out": self._reports(left_out)}
         self._store.register(
             self.key,
             {
@@ -193,19 +209,38 @@ class FeatureWriter:
         assert found is not None
         return found
 
+    def existing(self) -> Features | None:
+        """Return the finished set of this recipe when it is there and whole, else None."""
+        try:
+            return self._store.by_key(self.key)
+        except WorkspaceError:
+            return None
+
     def discard(self) -> None:
         """Remove the shards written so far."""
         remove_tree(self._folder)
+
+    def _reports(self, further: Iterable[LeftOut]) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for index in range(self.n_shards):
+            lines += self._sidecar(index)["left_out"]
+        lines += [line.as_dict() for line in further]
+        return [line for at, line in enumerate(lines) if line not in lines[:at]]
+
+    def _sidecar(self, index: int) -> dict[str, Any]:
+        text = self._shard(index).with_suffix(".json").read_text("utf-8")
+        about: dict[str, Any] = json.loads(text)
+        return about
 
     def _shard(self, index: int) -> Path:
         return self._folder / f"shard-{index:06d}.safetensors"
 
     def _intact(self, index: int) -> bool:
-        path = self._shard(index)
         try:
-            about = json.loads(path.with_suffix(".json").read_text("utf-8"))
-            return about["shard_size"] == self.shard_size and file_digest(path) == about["digest"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            about = self._sidecar(index)
+            whole = about["digest"] == file_digest(self._shard(index))
+            return whole and about["shard_size"] == self.shard_size
+        except (OSError, ValueError, KeyError, TypeError):
             return False
 
     def _checked(self, layer: str, value: np.ndarray, ids: np.ndarray) -> np.ndarray:

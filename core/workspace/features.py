@@ -141,9 +141,9 @@ class FeatureStore:
         return None if row is None else self._open(row, row["dataset"])
 
     def list(self) -> list[dict[str, Any]]:
-        """Return one dict a feature set: key, dataset, model, layers, n, bytes, created ..."""
+        """Return one dict a feature set, newest first: key, dataset, model, layers, n, bytes ..."""
         with self._catalogue.read() as db:
-            rows = db.execute("SELECT * FROM features ORDER BY created, rowid").fetchall()
+            rows = db.execute("SELECT * FROM features ORDER BY created DESC, rowid DESC").fetchall()
         return [_describe(row) for row in rows]
 
     def remove(self, key: str) -> None:
@@ -208,7 +208,6 @@ class FeatureStore:
             key,
             {**about, "layers": layers, "n": len(arrays[IDS]), "digest": digest},
         )
-        self._remember(target)
         found = self.by_key(key)
         assert found is not None
         return found
@@ -248,6 +247,7 @@ class FeatureStore:
     def register(self, key: str, about: Mapping[str, Any]) -> None:
         """Write the catalogue row of a file that lies in its place."""
         recipe = dict(about["recipe"])
+        stat = self.path(key).stat()
         row = (
             key,
             about["dataset"],
@@ -259,12 +259,14 @@ class FeatureStore:
             json.dumps(canonical(recipe)),
             json.dumps(canonical(about.get("meta") or {})),
             about["digest"],
-            self.path(key).stat().st_size,
+            stat.st_size,
             now(),
+            stat.st_mtime_ns,
         )
         with self._catalogue.write() as db:
             db.execute(
-                "INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                "INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
             )
 
     def verify(self, key: str) -> str:
@@ -295,8 +297,8 @@ class FeatureStore:
         )
 
     def _check_once(self, path: Path, row: sqlite3.Row) -> None:
-        # The digest is checked at the first use in each process and whenever the file was
-        # touched since: reading wrong numbers would be worse than the half second it costs.
+        # The digest is checked whenever the file was touched since it was written or checked
+        # (a copied workspace, a stray hand); not at each use, for a file may have many GB.
         try:
             stat = path.stat()
         except FileNotFoundError as err:
@@ -305,15 +307,11 @@ class FeatureStore:
                 f"Run `theodolite extract {row['dataset']} {row['model']}` to make it again.",
             ) from err
         seen = (stat.st_size, stat.st_mtime_ns)
-        if self._checked.get(path) == seen:
+        if seen in {(row["bytes"], row["mtime_ns"]), self._checked.get(path)}:
             return
         if stat.st_size != row["bytes"] or file_digest(path) != row["file_digest"]:
             raise damaged(path, "its bytes do not match the recorded digest")
         self._checked[path] = seen
-
-    def _remember(self, path: Path) -> None:
-        stat = path.stat()
-        self._checked[path] = (stat.st_size, stat.st_mtime_ns)
 
     def _place(self, source: Path, target: Path, *, link: bool) -> None:
         temp = temp_beside(target)

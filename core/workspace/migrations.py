@@ -40,4 +40,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             state TEXT NOT NULL, note TEXT NOT NULL)""",
         "CREATE INDEX job_events_by_job ON job_events (job, at)",
     ),
+    # The file's time when its digest was last known to hold; 0: check before the first use.
+    ("ALTER TABLE features ADD COLUMN mtime_ns INTEGER NOT NULL DEFAULT 0",),
 )

@@ -48,6 +48,11 @@ class ResultInfo:
     inputs: dict[str, str]
 
 
+# The method `list` below hides the type of that name inside the class.
+Infos = list[ResultInfo]
+Paths = list[Path]
+
+
 def code_version(kind: str) -> int:
     """Return the present code version of a kind of result."""
     from core.results import CODE_VERSION
@@ -158,9 +163,8 @@ class ResultStore:
                 known = db.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone()
             return self.get(key) if known else None
         wanted = self.key(kind, params)
-        for info in reversed(self._rows(kind, params_key=wanted)):
-            return self.get(info.key)
-        return None
+        found = self._rows(kind, params_key=wanted)
+        return self.get(found[0].key) if found else None
 
     def latest(self, kind: str, **match_params: Any) -> Result | None:
         """Return the newest result of a kind whose parameters match, or None.
@@ -168,14 +172,14 @@ class ResultStore:
         Results of an older code version, or of a dataset that has changed, do not count.
         """
         wanted = canonical(match_params)
-        for info in reversed(self._rows(kind)):
+        for info in self._rows(kind):
             have = canonical(info.params)
             if all(name in have and have[name] == value for name, value in wanted.items()):
                 return self.get(info.key)
         return None
 
-    def list(self, kind: str | None = None, *, all_versions: bool = False) -> list[ResultInfo]:
-        """Return what is stored and still holds, oldest first.
+    def list(self, kind: str | None = None, *, all_versions: bool = False) -> Infos:
+        """Return what is stored and still holds, newest first.
 
         With ``all_versions``, also results of an older code version or of items that changed.
         """
@@ -195,7 +199,7 @@ class ResultStore:
             raise NotFound(f"There is no result {key!r}.", "See workspace.results.list().")
         remove_tree(self.path(key))
 
-    def export(self, key: str, folder: Path, *, format: str = "csv") -> list[Path]:
+    def export(self, key: str, folder: Path, *, format: str = "csv") -> Paths:
         """Write the tables of a result and its ``summary.json`` to a folder.
 
         Parameters
@@ -302,23 +306,33 @@ class ResultStore:
             result.seconds,
             result.created,
         )
-        # Inside the write transaction, so that two processes never swap one folder at once.
-        with self._catalogue.write() as db, storing(target):
-            db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-            if target.exists():
-                os.replace(target, old)
-            os.replace(temp, target)
-            sync_dir(self.folder)
+        try:
+            # Inside the write transaction: two processes never swap one folder at once.
+            with self._catalogue.write() as db, storing(target):
+                db.execute(
+                    "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                )
+                if target.exists():
+                    os.replace(target, old)
+                os.replace(temp, target)
+                sync_dir(self.folder)
+        except BaseException:
+            # The row went back to what it was, so the folder must as well.
+            if old.exists():
+                if target.exists():
+                    os.replace(target, temp)
+                os.replace(old, target)
+            raise
         with suppress(WorkspaceError):
             remove_tree(old)
 
     def _rows(
         self, kind: str | None, *, params_key: str | None = None, all_versions: bool = False
-    ) -> list[ResultInfo]:
+    ) -> Infos:
         with self._catalogue.read() as db:
             rows = db.execute(
                 "SELECT * FROM results WHERE (?1 IS NULL OR kind = ?1) "
-                "AND (?2 IS NULL OR params_key = ?2) ORDER BY created, rowid",
+                "AND (?2 IS NULL OR params_key = ?2) ORDER BY created DESC, rowid DESC",
                 (kind, params_key),
             ).fetchall()
             digests = dict(db.execute("SELECT name, digest FROM datasets").fetchall())

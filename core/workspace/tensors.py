@@ -135,4 +135,4 @@ def write_rows(handle: BinaryIO, blocks: Iterable[np.ndarray]) -> None:
     """Append blocks of rows, little-endian, in C order."""
     for block in blocks:
         array = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<"))
-        handle.write(array.tobytes() if array.ndim == 0 else memoryview(array).cast("B"))
+        handle.write(array.reshape(-1).view(np.uint8).data)
