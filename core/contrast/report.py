@@ -1,0 +1,283 @@
+"""The tables of a contrast result: directions, members, neighbours, paths, comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+
+from core.contrast.clusters import coherence, extract_clusters, neighbours_of_set
+from core.contrast.columns import solve_columns
+from core.contrast.koda import lapack_thread
+from core.contrast.spec import spec_dense
+from core.contrast.types import Cluster, KodaResult, ScalePoint
+from core.contrast.words import Vocabulary, group_columns, purity
+from core.linalg.kernels import DENSE_LIMIT, Kernel
+from core.linalg.lanczos import random_block
+
+_NEIGHBOURS = 24
+_BINS = np.linspace(-0.5, 1.0, 31)
+_KNN = 10
+STYLE_PURITY, SUBGROUP_PURITY = 0.8, 0.6
+
+
+def cosine_view(kernel: Kernel) -> Kernel:
+    """Return the cosine kernel of the first modality: how alike two samples are, -1 to 1."""
+    return Kernel(kernel.parts[:1], "cosine", (1.0,), 1.0, kernel.names[:1])
+
+
+def directions_table(
+    result: KodaResult, clusters: list[Cluster], kernels: tuple[Kernel, Kernel], items: pd.DataFrame
+) -> pd.DataFrame:
+    """Return one row a direction: certificate, set-level scores, words, purities."""
+    by_number = {c.direction: c for c in clusters}
+    vocabulary = Vocabulary(items["caption"].astype(str).tolist())
+    views = tuple(cosine_view(k) for k in kernels)
+    records = []
+    for k, status in enumerate(result.status):
+        record = _certificate(result, k, status)
+        if k in by_number:
+            cluster = by_number[k]
+            record |= _scores(cluster, result.n, kernels, views)
+            record |= _names(cluster, vocabulary, items)
+        records.append(record)
+    return pd.DataFrame(records)
+
+
+def _certificate(result: KodaResult, k: int, status: str) -> dict[str, object]:
+    return {
+        "direction": k,
+        "objective": result.objective[k],
+        "constraint": result.constraint[k],
+        "epsilon": result.epsilon,
+        "multiplier": result.multiplier[k],
+        "dual_bound": result.dual_bound[k],
+        "gap": result.gap[k],
+        "rel_gap": result.relative_gap[k],
+        "status": status,
+        "certificate": result.certificate[k],
+        "range_mass": result.range_mass[k],
+    }
+
+
+def _scores(
+    cluster: Cluster, n: int, kernels: tuple[Kernel, Kernel], views: tuple[Kernel, ...]
+) -> dict[str, object]:
+    rows = cluster.rows
+    record: dict[str, object] = {
+        "n_members": len(rows),
+        "size": cluster.size,
+        "k_a": cluster.coherence_a,
+        "k_b": cluster.coherence_b,
+        "cos_a": coherence(views[0], rows),
+        "cos_b": coherence(views[1], rows),
+        "quotient": cluster.quotient,
+        "z_a": cluster.z_a,
+        "z_b": cluster.z_b,
+        "band_a": cluster.band_a,
+        "knn_a": neighbour_purity(views[0], rows),
+        "knn_b": neighbour_purity(views[1], rows),
+        "other_energy": cluster.other_energy,
+        "is_group": cluster.is_group(n),
+    }
+    for number, modality in enumerate(kernels[0].names[1:], start=1):
+        part = Kernel(kernels[0].parts[number : number + 1], "cosine", (1.0,), 1.0, (modality,))
+        record[f"cos_{modality}"] = coherence(part, rows)
+    return record
+
+
+def neighbour_purity(view: Kernel, rows: np.ndarray) -> float:
+    """Return the share of the members' ten nearest neighbours that are members (0 to 1)."""
+    near = view.block(rows, slice(None))
+    inside = torch.arange(len(rows))
+    near[inside, torch.from_numpy(np.asarray(rows))] = -np.inf
+    count = min(_KNN, len(rows) - 1, view.n - 1)
+    if count < 1:
+        return float("nan")
+    top = torch.topk(near, count, dim=1).indices.cpu().numpy()
+    return float(np.isin(top, rows).mean())
+
+
+def _names(cluster: Cluster, vocabulary: Vocabulary, items: pd.DataFrame) -> dict[str, object]:
+    words = vocabulary.describe(cluster.rows)
+    record: dict[str, object] = {"words": ", ".join(words)}
+    shares = {}
+    for column in group_columns(items):
+        value, share = purity(items[column], cluster.rows)
+        record[column], record[f"{column}_share"] = value, share
+        shares[column] = (value, share)
+    style, style_share = shares.get("domain", ("", 0.0))
+    label, label_share = shares.get("label", ("", 0.0))
+    finer = [v for c, v in shares.items() if c not in ("domain", "label")]
+    record["named"] = bool(
+        max(style_share, label_share) >= STYLE_PURITY
+        or any(share >= SUBGROUP_PURITY for _, share in finer)
+    )
+    title = ", ".join(words[:2]) or (label if label_share >= 0.5 else "") or "mixed"
+    if style and style_share >= STYLE_PURITY:
+        title = f"{title} of {style}"
+    record["title"] = title
+    return record
+
+
+def members_table(clusters: list[Cluster], ids: np.ndarray) -> pd.DataFrame:
+    """Return direction, rank, id, score and pole (1 the cluster, -1 the other pole)."""
+    frames = []
+    for c in clusters:
+        for pole, rows, scores in ((1, c.rows, c.scores), (-1, c.other_rows, c.other_scores)):
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "direction": c.direction,
+                        "rank": np.arange(1, len(rows) + 1),
+                        "id": ids[rows],
+                        "score": scores,
+                        "pole": pole,
+                    }
+                )
+            )
+    empty = pd.DataFrame(columns=["direction", "rank", "id", "score", "pole"])
+    return pd.concat(frames, ignore_index=True) if frames else empty
+
+
+def neighbours_table(
+    clusters: list[Cluster], views: tuple[Kernel, Kernel], ids: np.ndarray
+) -> pd.DataFrame:
+    """Return what the reference mixes each set with: the outsiders most similar to it under B."""
+    frames = []
+    for c in clusters:
+        rows, under_b = neighbours_of_set(views[1], c.rows, _NEIGHBOURS)
+        under_a = views[0].block(rows, c.rows).mean(dim=1).cpu().numpy()
+        frames.append(
+            pd.DataFrame(
+                {
+                    "direction": c.direction,
+                    "rank": np.arange(1, len(rows) + 1),
+                    "id": ids[rows],
+                    "similarity_b": under_b,
+                    "similarity_a": under_a,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def similarities_table(
+    clusters: list[Cluster], views: tuple[Kernel, Kernel], *, seed: int
+) -> pd.DataFrame:
+    """Return histograms of cosine similarity inside each set, and of random pairs (direction -1).
+
+    Columns ``a`` and ``b`` are shares of pairs; each sums to 1 within a direction.
+    """
+    rng = np.random.default_rng(seed)
+    n = views[0].n
+    random = np.sort(rng.choice(n, min(n, 400), replace=False))
+    frames = []
+    for number, rows in [(-1, random), *((c.direction, c.rows) for c in clusters)]:
+        upper = np.triu_indices(len(rows), 1)
+        shares = []
+        for view in views:
+            values = view.block(rows, rows).cpu().numpy()[upper]
+            counts = np.histogram(np.clip(values, _BINS[0], _BINS[-1]), bins=_BINS)[0]
+            shares.append(counts / max(counts.sum(), 1))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "direction": number,
+                    "low": _BINS[:-1],
+                    "high": _BINS[1:],
+                    "a": shares[0],
+                    "b": shares[1],
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def scale_table(path: tuple[ScalePoint, ...], chosen: float) -> pd.DataFrame:
+    """Return one row a group size of the automatic search."""
+    return pd.DataFrame(
+        [
+            {
+                "group_size": p.group_size,
+                "median_size": float(np.median(p.sizes)) if p.sizes else np.nan,
+                "k_a": float(np.mean(p.coherence_a)) if p.coherence_a else np.nan,
+                "k_b": float(np.mean(p.coherence_b)) if p.coherence_b else np.nan,
+                "passed": p.passed,
+                "of": len(p.sizes),
+                "chosen": bool(np.isclose(p.group_size, chosen, rtol=1e-3)),
+            }
+            for p in path
+        ]
+    )
+
+
+def epsilon_table(a: Kernel, b: Kernel, epsilon: float, *, seed: int, points: int = 12) -> pd.DataFrame:
+    """Return p*(eps) and lambda of the first direction over ``points`` values, and SPEC's point.
+
+    Empty above 3,000 samples, where no matrix is held.
+    """
+    if a.n > DENSE_LIMIT:
+        return pd.DataFrame()
+    A, B = a.dense(), b.dense()
+    with lapack_thread():
+        baseline = spec_dense(A, B, n_directions=1, seed=seed)
+        highest = float(spec_dense(B, B, eta=0.0, n_directions=1, seed=seed).objective[0])
+        grid = np.geomspace(min(1.1, 0.5 * epsilon), 1.02 * highest, points)
+        at_spec = float(baseline.constraint[0])
+        wanted = sorted([*((e, "path") for e in grid), (epsilon, "chosen"), (at_spec, "spec")])
+        basis = random_block(a.n, 2, seed=seed, device=A.device)
+        records = []
+        for eps, role in wanted:
+            step = solve_columns(A, B, eps, basis, tol=1e-7, seed=seed, certify=False)
+            basis, s = step.basis, step.solution
+            records.append(
+                {
+                    "epsilon": eps,
+                    "role": role,
+                    "objective": s.objective,
+                    "constraint": s.constraint,
+                    "multiplier": s.multiplier,
+                    "quotient": s.objective / s.constraint if s.constraint > 0 else np.nan,
+                    "status": s.status,
+                }
+            )
+    return pd.DataFrame(records)
+
+
+def comparison_table(
+    clusters: list[Cluster], a: Kernel, b: Kernel, *, seed: int, first: int = 5
+) -> pd.DataFrame:
+    """Return KODA beside SPEC, kernel PCA of A and random sets: means over their first sets."""
+    columns = ["method", "k_a", "k_b", "quotient", "median_size", "groups", "sets"]
+    rows = [_summary("KODA", clusters[:first], a.n)]
+    if a.n <= DENSE_LIMIT and clusters:
+        A, B = a.dense(), b.dense()
+        for name, eta in (("SPEC", 1.0), ("Kernel PCA of A", 0.0)):
+            with lapack_thread():
+                found = spec_dense(A, B, eta=eta, n_directions=first, seed=seed)
+            sets = extract_clusters(found.directions, a, b, seed=seed)
+            rows.append(_summary(name, sets, a.n))
+    if clusters:
+        rng = np.random.default_rng(seed)
+        size = int(np.median([len(c.rows) for c in clusters[:first]]))
+        picks = [rng.choice(a.n, min(size, a.n), replace=False) for _ in range(50)]
+        k_a = float(np.mean([coherence(a, p) for p in picks]))
+        k_b = float(np.mean([coherence(b, p) for p in picks]))
+        ratio = (1 + (size - 1) * k_a) / (1 + (size - 1) * k_b)
+        rows.append(["Random sets", k_a, k_b, ratio, float(size), 0, 50])
+    return pd.DataFrame([r for r in rows if r], columns=columns)
+
+
+def _summary(name: str, sets: list[Cluster], n: int) -> list[object]:
+    if not sets:
+        return []
+    return [
+        name,
+        float(np.mean([c.coherence_a for c in sets])),
+        float(np.mean([c.coherence_b for c in sets])),
+        float(np.mean([c.quotient for c in sets])),
+        float(np.median([c.size for c in sets])),
+        sum(c.is_group(n) for c in sets),
+        len(sets),
+    ]
