@@ -98,7 +98,7 @@ def _lines(result: Result) -> list[str]:
         shown = frame.head(12)
         scalar = [c for c in shown.columns if not shown[c].map(_is_list).any()][:8]
         lines += [f"{name} ({len(frame)} rows)"]
-        lines += table(shown[scalar].to_dict("records"), scalar) + [""]
+        lines += [*table(shown[scalar].to_dict("records"), scalar), ""]
     lines += [f"left out: {line.count} {line.what}: {line.reason}" for line in result.left_out]
     return [*lines, f"key {result.key}  computed in {result.seconds:.1f} s"]
 
