@@ -204,7 +204,8 @@ def _checked_ids(items: pd.DataFrame) -> np.ndarray:
         raise BadInput("The items have no column 'id'.", "Give one whole number an item.")
     given = items["id"].to_numpy()
     try:
-        ids = given.astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            ids = given.astype(np.int64)
         same = bool(np.all(ids == given))
     except (TypeError, ValueError, OverflowError):
         same = False

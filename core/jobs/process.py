@@ -83,6 +83,9 @@ def alive(pid: int, mark: str) -> bool:
 
 def stop(pid: int, *, force: bool) -> None:
     """Send SIGTERM, or with ``force`` SIGKILL, to the whole process group of a worker."""
+    # 0 and 1 mean "everyone" to the system, and our own group is never a worker's.
+    if pid <= 1 or pid == os.getpgrp():
+        return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
     reap()

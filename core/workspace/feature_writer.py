@@ -82,6 +82,10 @@ class FeatureWriter:
         """
         return {i for i in range(self.n_shards) if self._intact(i)}
 
+    def shard_ids(self, index: int) -> np.ndarray:
+        """Return the item ids a complete shard holds, int64."""
+        return np.array(open_tensors(self._shard(index))[IDS])
+
     def write_shard(
         self,
         index: int,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.digest import bytes_digest, canonical, file_digest
+from core.digest import bytes_digest, canonical
 from core.errors import BadInput, WorkspaceError
 from core.types import LeftOut
 from core.workspace.files import storing, sync_dir, write_bytes
@@ -96,10 +96,7 @@ def load_result(folder: Path, digest: str) -> Result:
             raise damaged(path, str(err)) from err
     arrays: dict[str, np.ndarray] = {}
     if about["arrays"]:
-        path = folder / ARRAYS
-        if not path.is_file() or file_digest(path) != about["files"][ARRAYS]:
-            raise _missing_or_damaged(path)
-        mapped = open_tensors(path)
+        mapped = open_tensors(folder / ARRAYS, about["files"][ARRAYS])
         arrays = {name: mapped[name] for name in about["arrays"]}
     return Result(
         kind=about["kind"],

@@ -136,18 +136,15 @@ class ResultStore:
         WorkspaceError
             A file of it is missing or damaged.
         """
-        for attempt in (0, 1, 2):
-            with self._catalogue.read() as db:
-                row = db.execute("SELECT digest FROM results WHERE key = ?", (key,)).fetchone()
-            if row is None:
-                raise NotFound(f"There is no result {key!r}.", "Run the analysis again.")
-            try:
-                return load_result(self.path(key), row["digest"])
-            except WorkspaceError:
-                # Another process may be putting the same key just now.
-                if attempt == 2:
-                    raise
-        raise AssertionError("unreachable")
+        with self._catalogue.read() as db:
+            digest = _digest_of(db, key)
+        try:
+            return load_result(self.path(key), digest)
+        except WorkspaceError:
+            # Another process may be putting the same key just now: read once more while
+            # none can.
+            with self._catalogue.write() as db:
+                return load_result(self.path(key), _digest_of(db, key))
 
     def find(
         self, kind: str, params: Mapping[str, Any], inputs: Mapping[str, str] | None = None
@@ -337,6 +334,13 @@ class ResultStore:
             ).fetchall()
             digests = dict(db.execute("SELECT name, digest FROM datasets").fetchall())
         return [_info(row) for row in rows if all_versions or _holds(row, digests)]
+
+
+def _digest_of(db: sqlite3.Connection, key: str) -> str:
+    row = db.execute("SELECT digest FROM results WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        raise NotFound(f"There is no result {key!r}.", "Run the analysis again.")
+    return str(row["digest"])
 
 
 def _holds(row: sqlite3.Row, digests: Mapping[str, str]) -> bool:

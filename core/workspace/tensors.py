@@ -7,6 +7,7 @@ each in one run of bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -36,30 +37,42 @@ def dtype_name(dtype: np.dtype[Any]) -> str | None:
     return _NAMES.get(dtype.newbyteorder("<"))
 
 
-def read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header of a safetensors file, tensors by offset, and where the data begins.
+def open_tensors(path: Path, digest: str = "") -> dict[str, np.ndarray]:
+    """Return the tensors of a file as read-only memory-mapped arrays, in file order.
+
+    Parameters
+    ----------
+    path : Path
+        A safetensors file.
+    digest : str
+        SHA-256 (hex) the file must have; "" leaves it unchecked.
 
     Raises
     ------
     WorkspaceError
-        The file is missing, cut short or not in the safetensors format.
+        The file is missing, cut short, not in the safetensors format or of another digest.
     """
     try:
-        with path.open("rb") as handle:
-            length = int.from_bytes(handle.read(8), "little")
-            if not 2 <= length <= _MAX_HEADER:
-                raise ValueError(f"header length {length}")
-            header = json.loads(handle.read(length))
-        size = path.stat().st_size
-        entries = {name: spec for name, spec in header.items() if name != "__metadata__"}
-        _check_layout(entries, size - 8 - length)
+        mapped = np.memmap(path, dtype=np.uint8, mode="r")
     except FileNotFoundError as err:
         raise WorkspaceError(
             f"{path} is missing.", "Run `theodolite doctor`, then make it again."
         ) from err
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
+    except (OSError, ValueError) as err:
         raise damaged(path, str(err)) from err
-    return dict(sorted(entries.items(), key=lambda e: e[1]["data_offsets"])), 8 + length
+    # The mapped bytes themselves are checked, so a file that is replaced meanwhile is no risk.
+    if digest and hashlib.sha256(mapped.data).hexdigest() != digest:
+        raise damaged(path, "its bytes do not match the recorded digest")
+    try:
+        entries, start = _header(mapped)
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
+        raise damaged(path, str(err)) from err
+    arrays = {}
+    for name, spec in entries.items():
+        a, b = spec["data_offsets"]
+        raw = np.asarray(mapped[start + a : start + b])
+        arrays[name] = raw.view(DTYPES[spec["dtype"]]).reshape(spec["shape"])
+    return arrays
 
 
 def damaged(path: Path, why: str) -> WorkspaceError:
@@ -82,24 +95,15 @@ def _check_layout(entries: Mapping[str, Any], size: int) -> None:
         raise ValueError(f"{size} bytes of data, {position} expected")
 
 
-def open_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Return the tensors of a file as read-only memory-mapped arrays, in file order.
-
-    Raises
-    ------
-    WorkspaceError
-        As :func:`read_header`.
-    """
-    entries, start = read_header(path)
-    if path.stat().st_size == start:
-        return {n: np.empty(s["shape"], DTYPES[s["dtype"]]) for n, s in entries.items()}
-    mapped = np.memmap(path, dtype=np.uint8, mode="r")
-    arrays = {}
-    for name, spec in entries.items():
-        a, b = spec["data_offsets"]
-        raw = np.asarray(mapped[start + a : start + b])
-        arrays[name] = raw.view(DTYPES[spec["dtype"]]).reshape(spec["shape"])
-    return arrays
+def _header(mapped: np.ndarray) -> tuple[dict[str, Any], int]:
+    """Return the tensors of the header by offset, and where the data begin."""
+    length = int.from_bytes(mapped[:8].tobytes(), "little")
+    if not 2 <= length <= _MAX_HEADER:
+        raise ValueError(f"header length {length}")
+    header = json.loads(mapped[8 : 8 + length].tobytes())
+    entries = {name: spec for name, spec in header.items() if name != "__metadata__"}
+    _check_layout(entries, len(mapped) - 8 - length)
+    return dict(sorted(entries.items(), key=lambda e: e[1]["data_offsets"])), 8 + length
 
 
 def write_header(
