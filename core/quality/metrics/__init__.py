@@ -1,0 +1,1 @@
+"""Label-free metrics, one a file; each registers itself with :func:`core.quality.base.register`."""
