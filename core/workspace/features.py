@@ -21,7 +21,7 @@ from core.digest import canonical, file_digest, recipe_key
 from core.errors import BadInput, NotFound, WorkspaceError
 from core.types import Features
 from core.workspace.catalogue import Catalogue, now
-from core.workspace.files import remove_tree, storing, sync_dir, temp_beside, write_bytes
+from core.workspace.files import remove_tree, storing, sync_path, temp_beside, write_bytes
 from core.workspace.tensors import damaged, open_tensors
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class FeatureStore:
                     with temp.open("rb+") as handle:
                         os.fsync(handle.fileno())
                 os.replace(temp, target)
-                sync_dir(target.parent)
+                sync_path(target.parent)
             finally:
                 with suppress(OSError):
                     temp.unlink(missing_ok=True)

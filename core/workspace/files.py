@@ -57,9 +57,9 @@ def temp_beside(path: Path) -> Path:
     return path.with_name(f"{TEMP_PREFIX}{uuid.uuid4().hex}{path.suffix}")
 
 
-def sync_dir(folder: Path) -> None:
-    """Flush a folder, so that a rename in it survives a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync_path(path: Path) -> None:
+    """Flush a file, or a folder so that a rename in it survives a power cut."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -96,7 +96,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 temp.unlink(missing_ok=True)
         if durable:
-            sync_dir(path.parent)
+            sync_path(path.parent)
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:

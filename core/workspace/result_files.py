@@ -15,7 +15,7 @@ import numpy as np
 from core.digest import bytes_digest, canonical
 from core.errors import BadInput, WorkspaceError
 from core.types import LeftOut
-from core.workspace.files import storing, sync_dir, write_bytes
+from core.workspace.files import storing, sync_path, write_bytes
 from core.workspace.tensors import damaged, dtype_name, open_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def copy_verified(source: Path, target: Path) -> None:
         (target / "tables").mkdir(parents=True)
         for name in (*about["files"], FILE):
             shutil.copyfile(source / name, target / name)
-        sync_dir(target)
+        sync_path(target)
 
 
 def _read(path: Path, digest: str) -> bytes:

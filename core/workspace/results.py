@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from core.digest import canonical, file_digest, recipe_key
 from core.errors import BadInput, NotFound, WorkspaceError
 from core.workspace.catalogue import Catalogue, now
-from core.workspace.files import TEMP_PREFIX, remove_tree, storing, sync_dir
+from core.workspace.files import TEMP_PREFIX, remove_tree, storing, sync_path
 from core.workspace.result_files import FILE, copy_verified, load_result, save_result
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ class ResultStore:
                 if target.exists():
                     os.replace(target, old)
                 os.replace(temp, target)
-                sync_dir(self.folder)
+                sync_path(self.folder)
         except BaseException:
             # The row went back to what it was, so the folder must as well.
             if old.exists():

@@ -33,11 +33,12 @@ def test_content_addressed_round_trip(space):
     assert [s for s, _ in space.blobs.all()] == [sha]
 
 
-def test_many_in_chunks_in_order(space):
-    data = [f"{i % 7}".encode() for i in range(20)]
-    shas = space.blobs.put_many(data, chunk=3)
+@pytest.mark.parametrize("chunk", [3, 4096])
+def test_many_in_chunks_in_order(space, chunk):
+    data = [f"{i % 17}".encode() for i in range(40)]
+    shas = space.blobs.put_many(data, chunk=chunk)
     assert [space.blobs.get(sha) for sha in shas] == data
-    assert len(files(space)) == 7
+    assert len(files(space)) == 17
 
 
 @pytest.mark.parametrize("what", ["fsync", "replace"])

@@ -152,7 +152,7 @@ def test_failure_after_the_swap_puts_the_old_folder_back(space, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("core.workspace.results.sync_dir", full)
+        patch.setattr("core.workspace.results.sync_path", full)
         with pytest.raises(WorkspaceError, match="disk is full"):
             space.results.put(result(summary={"headline": "B", "n": 1}))
     assert space.results.get(key).headline == "A is best."
