@@ -32,7 +32,12 @@ def add(commands: Any) -> None:
     )
     jobs.add_argument("id", nargs="?", help="the job's id")
 
-    command(commands, "doctor", _doctor, "Check the workspace: digests, orphans, lost jobs.")
+    doctor = command(
+        commands, "doctor", _doctor, "Check the workspace: digests, orphans, lost jobs."
+    )
+    doctor.add_argument(
+        "--fix", action="store_true", help="drop damaged features and results, to compute again"
+    )
     gc = command(commands, "gc", _gc, "Remove files nothing refers to.")
     gc.add_argument("--dry-run", action="store_true", help="say what would go, remove nothing")
 
@@ -125,7 +130,7 @@ def vars_of(job: Any) -> dict[str, Any]:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    findings = workspace(args).doctor()
+    findings = workspace(args).doctor(fix=args.fix)
     lines = [str(finding) for finding in findings] or ["Nothing amiss."]
     emit(args, findings, lines)
     return 0 if not findings else 1
