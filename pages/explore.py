@@ -19,9 +19,10 @@ layout.header(
     [data.title, *choice.titles(), words.plural(data.n, "item")],
 )
 view.verdict(ws, data, choice, options)
-results = view.maps(ws, data, choice, options)
+method, colour = view.controls(data)
+results = view.maps(ws, data, choice, options, method)
 if results:
-    view.linked(data, choice, results)
+    view.linked(data, choice, results, colour)
     view.moved(ws, data, choice, options)
     layout.explain(
         read=[

@@ -131,7 +131,7 @@ def compute(
         found = maps.pca_map(x)
         xy, explained = found.xy, [float(v) for v in found.explained]
     else:
-        xy, explained = _umap(x, params, say), []
+        xy, explained = _umap(workspace, x, params, say), []
     kept = maps.neighbours_kept(x, xy, k=params["k"], metric=params["metric"])
     say(1.0, "Done")
     summary = {
@@ -146,7 +146,7 @@ def compute(
     return Result(KIND, params, summary, {"map": table}, left_out=left_out)
 
 
-def _umap(x: np.ndarray, params: dict[str, Any], say: Progress) -> np.ndarray:
+def _umap(workspace: Workspace, x: np.ndarray, params: dict[str, Any], say: Progress) -> np.ndarray:
     return maps.umap_map(
         x,
         metric=params["metric"],
@@ -154,6 +154,7 @@ def _umap(x: np.ndarray, params: dict[str, Any], say: Progress) -> np.ndarray:
         min_dist=params["min_dist"],
         seed=params["seed"],
         progress=say,
+        root=workspace.root,
     )
 
 

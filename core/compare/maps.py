@@ -108,6 +108,7 @@ def umap_map(
     min_dist: float = 0.1,
     seed: int = 0,
     progress: Progress | None = None,
+    root: Path | None = None,
 ) -> np.ndarray:
     """Return UMAP coordinates, float64, shape (n, 2); the same for the same seed.
 
@@ -124,6 +125,8 @@ def umap_map(
         How tightly points may sit, in [0, 1).
     progress : callable, optional
         Called with fraction and message.
+    root : Path, optional
+        A workspace whose warm process is asked first (:mod:`core.compare.warm`).
 
     Raises
     ------
@@ -142,27 +145,36 @@ def umap_map(
             "15 and 0.1 are good for most data.",
         )
     say = progress or (lambda _fraction, _message: None)
-    say(0.05, "Loading UMAP (the first time on a machine takes about a minute)")
-    import umap
-
-    say(0.2, "Reducing to principal directions")
+    say(0.05, "Reducing to principal directions")
     rows = scaled(x, metric)
     if rows.shape[1] > UMAP_DIRECTIONS:
         rows = pca_map(rows, k=UMAP_DIRECTIONS).xy
     rows = np.ascontiguousarray(rows, dtype=np.float32)
-    say(0.3, f"Placing {len(rows):,} points")
-    model = umap.UMAP(
-        n_neighbors=min(n_neighbors, len(rows) - 1),
-        min_dist=min_dist,
-        metric="euclidean",
-        random_state=seed,
-        n_jobs=1,
+    settings = {
+        "n_neighbors": min(n_neighbors, len(rows) - 1),
+        "min_dist": min_dist,
+        "random_state": seed,
         # A spectral start fails on a handful of points.
-        init="spectral" if len(rows) > 20 else "random",
-    )
-    xy = np.asarray(model.fit_transform(rows), dtype=np.float64)
+        "init": "spectral" if len(rows) > 20 else "random",
+    }
+    say(0.3, f"Placing {len(rows):,} points (a first map takes a minute longer)")
+    xy = None
+    if root is not None:
+        from core.compare import warm
+
+        xy = warm.place(root, rows, settings, progress)
+    if xy is None:
+        xy = fit_umap(rows, settings)
     say(0.9, "Measuring what the map keeps")
     return xy - xy.mean(axis=0)
+
+
+def fit_umap(rows: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+    """Return raw UMAP coordinates, float64, shape (n, 2); single-threaded, so reproducible."""
+    import umap
+
+    model = umap.UMAP(metric="euclidean", n_jobs=1, **settings)
+    return np.asarray(model.fit_transform(rows), dtype=np.float64)
 
 
 def scaled(x: np.ndarray, metric: str) -> np.ndarray:
@@ -249,11 +261,9 @@ def run_map(workspace: Workspace, *, progress: Progress | None = None, **params:
         Of the "explore" analysis: dataset, model, layer, method, metric, seed ...
     """
     from core import analyses
+    from core.compare import warm
 
-    keep_compiled_in(workspace.root)
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(workspace.root / "cache" / "numba"))
+    if params.get("method") == "umap":
+        warm.start(workspace.root)
     return analyses.run("explore", workspace, progress=progress, **params)
-
-
-def keep_compiled_in(root: Path) -> None:
-    """Let numba keep compiled code in the workspace; to be called before umap is imported."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(root / "cache" / "numba"))

@@ -50,11 +50,12 @@ def map_figure(
         _numbers(fig, frame, colour, chosen)
     else:
         _categories(fig, frame, colour, chosen)
-    layout(fig, title=title, height=height)
-    fig.update_layout(dragmode="lasso", legend={"itemsizing": "constant"})
+    layout(fig, title=title, height=height, toolbar=True)
+    fig.update_layout(dragmode="lasso")
+    bare = {"showticklabels": False, "zeroline": False, "showgrid": False}
     # Directions of a map have no unit: what counts is who is near whom.
-    fig.update_xaxes(showticklabels=False, zeroline=False, title=_axis(result, 0))
-    fig.update_yaxes(showticklabels=False, zeroline=False, title=_axis(result, 1))
+    fig.update_xaxes(title=_axis(result, 0), **bare)
+    fig.update_yaxes(title=_axis(result, 1), **bare)
     return fig
 
 

@@ -57,7 +57,8 @@ GRID = "rgba(128,134,145,0.18)"
 LINE = "rgba(128,134,145,0.55)"
 FONT = 'Source Sans, "Source Sans 3", "Segoe UI", Helvetica, Arial, sans-serif'
 
-_TITLE_ROOM = 34
+# Pixels a title takes inside a figure; the page lifts it out and takes them back.
+TITLE_ROOM = 34
 
 
 def domain_colour(name: str, all_names: Sequence[str]) -> str:
@@ -110,6 +111,7 @@ def layout(
     height: int = 360,
     legend: bool = True,
     hover: str = "closest",
+    toolbar: bool = False,
 ) -> go.Figure:
     """Give a figure the house look and return it.
 
@@ -128,6 +130,8 @@ def layout(
         A legend on top; False when lines are labelled directly.
     hover : str
         Plotly's ``hovermode``.
+    toolbar : bool
+        Keep room on top for the mode bar and put the legend below: for selectable figures.
     """
     fig.update_layout(
         height=height,
@@ -138,7 +142,7 @@ def layout(
         hovermode=hover,
         hoverdistance=12,
         hoverlabel={"font": {"family": FONT, "size": 13}, "align": "left"},
-        margin={"l": 8, "r": 12, "t": 10 + (_TITLE_ROOM if title else 0), "b": 8},
+        margin={"l": 8, "r": 12, "t": _top(title, toolbar), "b": 8},
         showlegend=legend,
         legend={
             "orientation": "h",
@@ -151,9 +155,12 @@ def layout(
             "font": {"size": 12},
             "bgcolor": "rgba(0,0,0,0)",
         },
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": LINE, "activecolor": ROLE["accent"]},
         dragmode="pan",
         uirevision="keep",
     )
+    if toolbar:
+        fig.update_layout(legend={"yref": "container", "y": 0.0, "yanchor": "bottom"})
     if title:
         fig.update_layout(
             title={
@@ -175,6 +182,10 @@ def layout(
     if y:
         fig.update_yaxes(title={"text": y, "standoff": 8, "font": {"size": 13}})
     return fig
+
+
+def _top(title: str, toolbar: bool) -> int:
+    return 10 + (TITLE_ROOM if title else 0) + (24 if toolbar else 0)
 
 
 def _axis() -> dict[str, Any]:
@@ -219,7 +230,7 @@ def small_multiples(
     )
     layout(fig, title=title, height=rows * panel_height + 40, legend=False)
     fig.update_annotations(font={"size": 13})
-    extra = 24 + (_TITLE_ROOM if title else 0)
+    extra = 24 + (TITLE_ROOM if title else 0)
     fig.update_layout(margin={"t": extra, "b": 44 if x else 8, "l": 56 if y else 8})
     return fig
 

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from core.figures.style import download_config
+from core.figures.style import TITLE_ROOM, download_config
 from pages._shell.layout import table as draw_table
 from pages._shell.words import safe
 
@@ -52,7 +52,8 @@ def figure(
     title = drawn.layout.title.text if drawn.layout.title else None
     if title:
         st.html(f'<p class="th-figtitle">{safe(title).replace("&lt;br&gt;", " ")}</p>')
-        drawn.update_layout(title={"text": ""}, margin={"t": 12})
+        top = drawn.layout.margin.t or 0
+        drawn.update_layout(title={"text": ""}, margin={"t": max(10, top - TITLE_ROOM)})
     config = download_config(key.replace("_", "-"), selectable=bool(select))
     if select:
         drawn.update_layout(clickmode="event+select")

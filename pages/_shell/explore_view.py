@@ -181,11 +181,29 @@ def _at_once(ws: Workspace, data: Dataset, params: dict[str, Any], label: str) -
     return jobs.result_or_run("explore", params, label=label, seconds_hint=20)
 
 
-def maps(ws: Workspace, data: Dataset, choice: Choice, options: dict[str, Any]) -> list[Result]:
+def controls(data: Dataset) -> tuple[str, str]:
+    """Draw how the map is made and what colours it; return both."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        with st.container(width="content"):
+            method = state.choose_one(
+                PAGE, "map", "Map", ["pca", "umap"], show=lambda m: m.upper(), help=tip("UMAP")
+            )
+        with st.container(width=260):
+            colour = state.select(
+                PAGE,
+                "colour",
+                "Colour by",
+                figures.colour_columns(data.items),
+                show=lambda name: name.replace("_", " "),
+                help="Any column of the dataset",
+            )
+    return str(method), str(colour)
+
+
+def maps(
+    ws: Workspace, data: Dataset, choice: Choice, options: dict[str, Any], method: str
+) -> list[Result]:
     """Return the map of each side: UMAP where it is asked for and ready, else PCA."""
-    method = state.choose_one(
-        PAGE, "map", "Map", ["pca", "umap"], show=lambda m: m.upper(), help=tip("UMAP")
-    )
     found = []
     for _side, model, layer in choice.sides():
         result = _map(ws, data, model, layer, method, options)
@@ -197,16 +215,8 @@ def maps(ws: Workspace, data: Dataset, choice: Choice, options: dict[str, Any]) 
 
 
 @st.fragment
-def linked(data: Dataset, choice: Choice, results: list[Result]) -> None:
+def linked(data: Dataset, choice: Choice, results: list[Result], colour: str) -> None:
     """Draw the maps and the pictures of what is selected; a lasso reruns only this part."""
-    colour = state.select(
-        PAGE,
-        "colour",
-        "Colour by",
-        figures.colour_columns(data.items),
-        show=lambda name: name.replace("_", " "),
-        help="Any column of the dataset",
-    )
     sides = choice.sides()[: len(results)]
     columns = st.columns([3, 2] if len(sides) == 1 else 2, gap="medium")
     for column, (side, model, layer), result in zip(columns, sides, results, strict=False):
@@ -254,9 +264,10 @@ def _selection(data: Dataset) -> None:
             "Nothing selected",
             "Draw a lasso or a box on the map, or click a point, to see what lies there.",
         )
-        step = max(1, data.n // 24)
-        st.caption("A sample of the data:")
-        grid.items(data, data.ids[::step][:24], key=f"{PAGE}_sample", label="A sample of the data")
+        st.caption("A sample of the data")
+        grid.items(
+            data, grid.sample(data, 12), key=f"{PAGE}_sample", cell=84, label="A sample of the data"
+        )
         return
     chosen = data.items[data.items["id"].isin(ids)]
     with st.container(horizontal=True, vertical_alignment="center"):

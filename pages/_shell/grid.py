@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -102,7 +103,7 @@ def items(
 def thumbs(
     dataset: Dataset, ids: Iterable[int], *, cell: int = 52, label: str = "Examples"
 ) -> None:
-    """Draw a few small pictures in a row without captions (a card, a table row, a mosaic)."""
+    """Draw one row of small pictures without captions; what does not fit is left away."""
     rows = _rows(dataset, ids)
     if dataset.kind != "image":
         st.caption(" · ".join(str(text) for text in rows["caption"].head(6)))
@@ -114,9 +115,17 @@ def thumbs(
         for row in rows.to_dict("records")
     )
     st.html(
-        f'<div class="th-grid" role="list" aria-label="{safe(label)}"'
-        f' style="--th-cell:{int(cell)}px;gap:.3rem">{tiles}</div>'
+        f'<div class="th-grid th-strip" role="list" aria-label="{safe(label)}"'
+        f' style="--th-cell:{int(cell)}px;column-gap:.3rem">{tiles}</div>'
     )
+
+
+def sample(dataset: Dataset, most: int) -> list[int]:
+    """Return up to ``most`` ids drawn without order, the same each time."""
+    if dataset.n <= most:
+        return [int(i) for i in dataset.ids]
+    drawn = np.random.default_rng(0).choice(dataset.ids, most, replace=False)
+    return [int(i) for i in drawn]
 
 
 def _rows(dataset: Dataset, ids: Iterable[int]) -> pd.DataFrame:

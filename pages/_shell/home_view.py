@@ -105,8 +105,10 @@ def findings(ws: Workspace) -> None:
 
 
 def _card(card: Card, result: Result | None) -> None:
-    st.html(f'<p class="th-dim">{safe(card.kind.capitalize())}</p>')
-    st.subheader(card.question, anchor=False)
+    st.html(
+        f'<p class="th-kind">{safe(card.kind.capitalize())}</p>'
+        f'<h2 class="th-question">{safe(card.question)}</h2>'
+    )
     if result is None:
         st.markdown(card.empty)
     else:
@@ -139,10 +141,10 @@ def datasets(ws: Workspace) -> None:
         classes, domains = data.items["label"].nunique(), data.items["domain"].nunique()
         noun = "picture" if data.kind == "image" else "text"
         facts = [plural(data.n, noun), plural(classes, "label"), plural(domains, "domain")]
-        st.html(
-            f'<p class="th-figtitle">{safe(data.title)}</p>'
-            f'<p class="th-dim">{" · ".join(facts)}</p>'
-        )
-        step = max(1, data.n // 18)
-        grid.thumbs(data, data.ids[::step][:18], label=f"Examples of {data.title}")
+        with st.container(gap="xsmall"):
+            st.html(
+                f'<p class="th-figtitle">{safe(data.title)}</p>'
+                f'<p class="th-dim">{" · ".join(facts)}</p>'
+            )
+            grid.thumbs(data, grid.sample(data, 20), label=f"Examples of {data.title}")
     table.link("datasets", "Open Datasets")

@@ -85,11 +85,11 @@ def verdict(words: str, tiles: Iterable[Tile] = ()) -> None:
     """
     cells = "".join(
         f'<div class="th-tile" data-tone="{safe(tile.tone)}" title="{safe(tile.help)}">'
-        f"<dt>{safe(tile.label)}</dt><dd>{safe(tile.value)}"
-        f"{f'<small>{safe(tile.note)}</small>' if tile.note else ''}</dd></div>"
+        f"<span>{safe(tile.label)}</span><strong>{safe(tile.value)}</strong>"
+        f"{f'<small>{safe(tile.note)}</small>' if tile.note else ''}</div>"
         for tile in tiles
     )
-    listing = f'<dl class="th-tiles">{cells}</dl>' if cells else ""
+    listing = f'<div class="th-tiles">{cells}</div>' if cells else ""
     st.html(
         f'<section class="th-verdict" aria-label="Verdict"><p class="th-words">{safe(words)}</p>'
         f"{listing}</section>"

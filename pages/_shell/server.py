@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 import core
+from core.compare import warm
 from core.errors import UserError
 from core.workspace import Workspace, default_root, open_workspace
 
@@ -108,6 +109,7 @@ async def lifespan(_app: Any) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        warm.stop(default_root())
         for process in _demo:
             if process.poll() is None:
                 process.terminate()

@@ -13,7 +13,7 @@ _CSS = """
         --th-soft: color-mix(in srgb, currentColor 5%, transparent);
         --th-dim: color-mix(in srgb, currentColor 68%, transparent);
         --th-accent: #0072B2; }
-[data-testid="stMainBlockContainer"] { max-width: 1280px; padding-top: 3.2rem;
+[data-testid="stMainBlockContainer"] { max-width: 1280px; padding-top: 4rem;
         padding-bottom: 3rem; }
 [data-testid="stMainBlockContainer"] h1 { font-size: 2rem; line-height: 1.2; padding: 0;
         letter-spacing: -0.01em; }
@@ -23,22 +23,27 @@ _CSS = """
 .th-dim { color: color-mix(in srgb, currentColor 68%, transparent); font-size: .9rem;
         margin: 0; overflow-wrap: anywhere; }
 .th-figtitle { font-weight: 600; font-size: 1rem; line-height: 1.3; margin: .2rem 0 0; }
+[data-testid="stMainBlockContainer"] p.th-dim { margin: 0; }
 .th-verdict { border-left: 4px solid #0072B2; padding: .15rem 0 .15rem 1rem; }
 .th-words { font-size: 1.3rem; line-height: 1.4; margin: 0; max-width: 62rem; font-weight: 500; }
+.th-kind { font-size: .82rem; margin: 0;
+        color: color-mix(in srgb, currentColor 68%, transparent); }
+.th-question { font-size: 1.15rem; font-weight: 650; line-height: 1.3; margin: 0 0 .3rem; }
 .th-finding { font-size: 1.05rem; line-height: 1.4; margin: 0; }
 .th-tiles { display: flex; flex-wrap: wrap; gap: .4rem 2.2rem; margin: .75rem 0 0; padding: 0; }
 .th-tile { min-width: 7rem; }
-.th-tile dt { font-size: .82rem; margin: 0;
+.th-tile > span { font-size: .82rem; display: block;
         color: color-mix(in srgb, currentColor 68%, transparent); }
-.th-tile dd { margin: 0; font-size: 1.15rem; font-weight: 600;
+.th-tile > strong { display: block; font-size: 1.15rem; font-weight: 600;
         font-variant-numeric: tabular-nums; }
-.th-tile dd small { display: block; font-size: .82rem; font-weight: 400;
+.th-tile small { display: block; font-size: .82rem; font-weight: 400;
         color: color-mix(in srgb, currentColor 68%, transparent); }
-.th-tile[data-tone="good"] dd::before { content: "\\2713\\00a0"; color: #009E73; }
-.th-tile[data-tone="bad"] dd::before { content: "\\2212\\00a0"; color: #D55E00; }
-.th-tile[data-tone="unknown"] dd::before { content: "?\\00a0"; opacity: .6; }
+.th-tile[data-tone="good"] > strong::before { content: "\\2713\\00a0"; color: #009E73; }
+.th-tile[data-tone="bad"] > strong::before { content: "\\2212\\00a0"; color: #D55E00; }
+.th-tile[data-tone="unknown"] > strong::before { content: "?\\00a0"; opacity: .6; }
 .th-grid { display: grid; gap: .8rem .6rem; margin: .3rem 0; padding: 0; list-style: none;
         grid-template-columns: repeat(auto-fill, minmax(var(--th-cell, 104px), 1fr)); }
+.th-strip { grid-auto-rows: 0; grid-template-rows: auto; overflow: hidden; row-gap: 0; }
 .th-cell { position: relative; margin: 0; border-radius: 6px; outline-offset: 2px; }
 .th-cell:focus-visible { outline: 3px solid #0072B2; }
 .th-cell img { width: 100%; aspect-ratio: 1; object-fit: contain; display: block;

@@ -53,7 +53,7 @@ def known(value: float | None) -> bool:
     return value is not None and math.isfinite(float(value))
 
 
-def number(value: float | None, digits: int = 3) -> str:
+def number(value: float | int | None, digits: int = 3) -> str:
     """Write a number with ``digits`` significant digits and thousands separators.
 
     Examples
@@ -63,6 +63,8 @@ def number(value: float | None, digits: int = 3) -> str:
     """
     if value is None or not known(value):
         return MISSING
+    if isinstance(value, int):
+        return f"{value:,}"
     value = float(value)
     if value == 0:
         return "0"
