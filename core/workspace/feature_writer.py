@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +173,10 @@ class FeatureWriter:
         """
         missing = sorted(set(range(self.n_shards)) - self.done_shards())
         if missing:
+            # Another process may have finished the same set and removed the shards.
+            found = self.existing()
+            if found is not None:
+                return found
             raise WorkspaceError(
                 f"{len(missing)} of {self.n_shards} shards of {self.model} on {self.dataset} are "
                 f"missing or damaged, the first is number {missing[0]}.",
@@ -208,7 +213,9 @@ class FeatureWriter:
             },
         )
         del shards, full
-        remove_tree(self._folder)
+        with suppress(WorkspaceError):
+            # The set is complete; shards that cannot go now go with the next gc.
+            remove_tree(self._folder)
         found = self._store.by_key(self.key)
         assert found is not None
         return found

@@ -141,9 +141,9 @@ class FeatureStore:
         return None if row is None else self._open(row, row["dataset"])
 
     def list(self) -> list[dict[str, Any]]:
-        """Return one dict a feature set, newest first: key, dataset, model, layers, n, bytes ..."""
+        """Return one dict a feature set, oldest first: key, dataset, model, layers, n, bytes ..."""
         with self._catalogue.read() as db:
-            rows = db.execute("SELECT * FROM features ORDER BY created DESC, rowid DESC").fetchall()
+            rows = db.execute("SELECT * FROM features ORDER BY created, rowid").fetchall()
         return [_describe(row) for row in rows]
 
     def remove(self, key: str) -> None:

@@ -144,7 +144,7 @@ def test_a_stubborn_job_is_killed_with_its_group(space):
 
 
 def test_kill_nine_is_found_and_resumed_to_the_same_bytes(space, tmp_path):
-    params = {"n": 60, "shard_size": 3, "pause": 0.04}
+    params = {"n": 120, "shard_size": 3, "pause": 0.04}
     other = open_workspace(tmp_path / "undisturbed")
     straight = other.jobs.wait(other.jobs.submit(FEATURES, {**params, "pause": 0.0}), LIMIT)
     job = space.jobs.submit(FEATURES, params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import threading
 
@@ -87,6 +88,13 @@ def test_extraction_counts_rows_and_gives_its_key(space, claimed, monkeypatch):
 def test_analysis_goes_through_the_one_door(text_space, doubler, monkeypatch):
     made = handlers.load("analysis")(text_space, name="explore", factor=3, progress=None)
     assert text_space.results.get(made.key).params["factor"] == 3
+
+
+@pytest.mark.parametrize("kind", handlers.HANDLERS)
+def test_every_kind_has_its_handler(kind):
+    taken = inspect.signature(handlers.load(kind)).parameters
+    assert "progress" in taken
+    assert next(iter(taken)) == "workspace"
 
 
 def test_lanes():

@@ -264,7 +264,7 @@ def test_newest_of_the_present_items_is_found(space):
     first = features(old, 1, 1.0)
     second = features(old, 2, 2.0)
     assert space.features.get("d", "m/x").key == second
-    assert [entry["key"] for entry in space.features.list()] == [second, first]
+    assert [entry["key"] for entry in space.features.list()] == [first, second]
     dataset("two")
     assert space.features.find("d", "m/x") is None
     dataset("one")
@@ -316,3 +316,11 @@ def test_imports_that_are_refused(space, tmp_path):
         other.features.sidecar(made.key)
     assert other.features.list() == []
     assert other.features.by_key(made.key) is None
+
+
+def test_two_writers_of_one_set(space):
+    first, second = write_all(begin(space)), begin(space)
+    made = first.finish()
+    second.write_shard(0, *shard(0))
+    assert second.finish().key == made.key
+    assert len(space.features.list()) == 1
