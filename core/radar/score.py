@@ -131,7 +131,9 @@ def rank_blends(
         _greedy(study, results, report)
     table = _table(results, study)
     anchors = {
-        name: np.stack([d[0].pairs.anchor, d[0].pairs.within, d[0].pairs.cross], axis=1)
+        name: np.stack([d[0].pairs.anchor, d[0].pairs.within, d[0].pairs.cross], axis=1)[
+            d[0].weight > 0
+        ]
         for name, d in study.draws[study.directions[0]].items()
     }
     warnings = next(iter(results.values())).warnings
@@ -293,7 +295,7 @@ class _Study:
             se_mc=float(np.sqrt((out.se**2).mean() / len(out.se))),
             null=float(floor.mean()), null_sd=_sd(floor),
             excess=float(reading.mean() - floor.mean()),
-            excess_sd=float(np.hypot(_sd(reading), _sd(floor))),
+            excess_sd=_sd(reading - floor),
             joint=float(out.joint.mean()), per_layer_mean=float(out.per_layer.mean()),
             per_layer=out.per_layer.mean(0), per_layer_sd=_sd_rows(out.per_layer),
             null_layer=null.per_layer.mean(0) if null else nothing,

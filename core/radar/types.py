@@ -110,8 +110,10 @@ class RadarConfig:
     source_weight : {"size", "equal"}
         Weight of a member in a blend: its size (Eq. 1) or the same for all.
     pool : {"halves", "all"}
-        "halves": each repeat draws from a random half of every domain, so that the null,
-        which must split the target, stands on the same number of items.
+        "halves": each repeat draws from a random half of every domain. The null, which must
+        split the target, then stands on the same number of items; and the spread of
+        half-sample values about their mean estimates that of the full sample (the delete-half
+        jackknife), so that the sd counts the items and not only the pairs.
     n_components, n_components_layer : tuple of int
         Candidates for K, joint and per layer.
     n_samples : int
@@ -173,7 +175,8 @@ class RadarResult:
     null, null_sd : float
         The same between halves of the target: what two draws of one domain score.
     excess, excess_sd : float
-        ``score - null`` and its standard deviation.
+        ``score - null`` and its standard deviation, repeat by repeat (both use the same half
+        of the target).
     joint, per_layer_mean : float
         Both readings, whichever ``score`` is.
     per_layer, per_layer_sd, null_layer, null_layer_sd : ndarray of float64, shape (L,)

@@ -1,0 +1,404 @@
+"""The analysis "transfer": which sources of a dataset would help a target domain?
+
+RADAR (arXiv 2605.23028) on stored features, every blend ranked, set against the null, the
+plain baselines and, where labels and a split are there, the gain a probe really makes.
+Defaults follow section 10 of our specification: anchors from the blend, the last half of the
+transitions, spherical geometry, partners of any class, one Gaussian in closed form.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from core.errors import BadInput
+from core.radar.types import RadarConfig
+from core.results import Result
+from core.types import LeftOut
+
+if TYPE_CHECKING:
+    from core.radar.types import BlendRanking, Domain, RadarResult
+    from core.types import Features
+    from core.workspace import Workspace
+
+Progress = Callable[[float, str], None]
+
+KIND = "transfer"
+DEFAULTS: dict[str, Any] = {
+    "dataset": "emoji",
+    "model": "demo/vit-s14",
+    "target": "twemoji",
+    "sources": [],
+    "layers": "late",
+    "geometry": "sphere",
+    "angle_mode": "stable",
+    "label_mode": "any",
+    "direction": "blend",
+    "density": "gaussian",
+    "mode": "joint",
+    "descriptors": "both",
+    "pool": "halves",
+    "n_pairs": 2_000,
+    "repeats": 5,
+    "seed": 0,
+    "gain": True,
+    "gain_per_class": 6,
+    "gain_seeds": 5,
+}
+
+# 31 blends x 5 seeds of probes take some ten seconds; 63 blends would be a job of minutes.
+MOST_GAIN_SOURCES = 5
+SHOWN_PAIRS = 200
+_CONFIG = (
+    "layers", "geometry", "angle_mode", "label_mode", "direction", "density", "mode",
+    "descriptors", "pool", "n_pairs", "repeats", "seed",
+)  # fmt: skip
+
+
+def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
+    """Check the parameters and fill in target and sources.
+
+    Raises
+    ------
+    BadInput
+        An unknown domain or choice, the target among the sources, or fewer than two domains.
+    NotFound
+        No such dataset or features.
+    """
+    full = {**DEFAULTS, **params}
+    dataset = workspace.dataset(str(full["dataset"]))
+    domains = sorted(set(dataset.items["domain"]) - {""})
+    if len(domains) < 2:
+        raise BadInput(
+            f"Dataset {dataset.name!r} has {len(domains)} domains, transfer needs two.",
+            "Give a column 'domain' when importing.",
+        )
+    target = str(full["target"] or domains[0])
+    if target == DEFAULTS["target"] and target not in domains:
+        target = domains[0]  # the demo's target, in a dataset of other domains
+    sources = list(full["sources"] or [name for name in domains if name != target])
+    for name in (target, *sources):
+        if name not in domains:
+            raise BadInput(
+                f"{name!r} is not a domain of {dataset.name!r}.", f"Known: {', '.join(domains)}."
+            )
+    if target in sources:
+        raise BadInput(f"target={target!r} is also among the sources.", "Leave it out of them.")
+    full |= {"target": target, "sources": sorted(set(sources))}
+    if isinstance(full["layers"], list | tuple):
+        full["layers"] = list(full["layers"])
+    _config(full)
+    return full
+
+
+def _config(params: dict[str, Any]) -> RadarConfig:
+    return RadarConfig(**{name: params[name] for name in _CONFIG})
+
+
+def compute(
+    workspace: Workspace, params: dict[str, Any], progress: Progress | None = None
+) -> Result:
+    """Rank all blends, measure the gain where it can be measured, and put it into words."""
+    from core.radar.curves import density_table
+    from core.radar.score import rank_blends
+    from core.radar.verdict import decide, headline
+
+    report = progress or (lambda _fraction, _message: None)
+    report(0.0, "Reading features")
+    data = _Data(workspace, params)
+    domains = {name: data.domain(name) for name in (params["target"], *params["sources"])}
+    target = domains[params["target"]]
+    config = _config(params)
+    options = {name: getattr(config, name) for name in _CONFIG}
+    ranking = rank_blends(
+        target,
+        {name: domains[name] for name in params["sources"]},
+        progress=lambda fraction, message: report(0.5 * fraction, message),
+        **options,
+    )
+    far = _class_distance(target, options)
+    singles = {name: ranking.results[name] for name in params["sources"]}
+    decisions = decide(singles, far)
+    table, measures, gain = _with_truth(data, params, ranking, report)
+    first = next(iter(singles.values()))
+    return Result(
+        KIND,
+        params,
+        {
+            "headline": headline(decisions),
+            "n": len(target),
+            "n_sources": {name: len(domains[name]) for name in params["sources"]},
+            "model": params["model"],
+            "target": params["target"],
+            "null": first.null, "null_sd": first.null_sd,
+            "far": far if far is not None else float("nan"),
+            "best_blend": str(table["blend"].iloc[0]),
+            "worst_blend": str(table["blend"].iloc[-1]),
+            "layers": list(first.kept_layers),
+            "label_mode": config.label_mode,
+            "n_pairs": config.n_pairs, "repeats": config.repeats,
+            "n_used": first.n_used, "n_masked": first.n_masked,
+            "rows": data.rows_note,
+            "warnings": list(ranking.warnings),
+            "seconds_radar": ranking.seconds,
+            "decisions": [vars(decision) for decision in decisions],
+            **gain,
+        },
+        {
+            "ranking": table,
+            "per_layer": _per_layer(singles),
+            "measures": measures,
+            "densities": density_table(singles),
+        },
+        _shown_pairs(data, params, ranking, singles),
+        (*data.left_out, *first.dropped_layers),
+    )  # fmt: skip
+
+
+class _Data:
+    """Rows of the dataset that have features, by domain; training rows where a split is known.
+
+    Test items never enter a score, and no source item may show a concept of the test set:
+    the same concept drawn in another style is a leak.
+    """
+
+    def __init__(self, workspace: Workspace, params: dict[str, Any]) -> None:
+        self.features: Features = workspace.features.get(params["dataset"], params["model"])
+        items = workspace.dataset(params["dataset"]).items
+        have = items["id"].isin(self.features.ids)
+        self.items = items[have & items["domain"].isin([params["target"], *params["sources"]])]
+        self.left_out: list[LeftOut] = []
+        if not have.all():
+            self.left_out.append(LeftOut("items", "no features of this model", int((~have).sum())))
+        self.has_split = {"train", "test"} <= set(self.items["split"])
+        self.has_labels = bool((self.items["label"] != "").all())
+        self.rows_note = "all items"
+        if self.has_split:
+            self.rows_note = "training split only"
+            self._drop_leaks(params["target"])
+
+    def _drop_leaks(self, target: str) -> None:
+        if "concept" not in self.items.columns:
+            return
+        test = (self.items["domain"] == target) & (self.items["split"] == "test")
+        held = set(self.items.loc[test, "concept"])
+        leak = (self.items["split"] == "train") & self.items["concept"].isin(held)
+        if leak.any():
+            reason = "shows a concept of the target's test items"
+            self.left_out.append(LeftOut("training items", reason, int(leak.sum())))
+            self.items = self.items[~leak]
+
+    def rows(self, domain: str, split: str = "train") -> pd.DataFrame:
+        """Items of a domain, in the order of their ids; of all splits where there is none."""
+        mine = self.items[self.items["domain"] == domain]
+        if self.has_split:
+            mine = mine[mine["split"] == split]
+        return mine.sort_values("id")
+
+    def domain(self, name: str) -> Domain:
+        """Features and labels of a domain as RADAR takes them."""
+        from core.radar.types import Domain
+
+        rows = self.rows(name)
+        if len(rows) < 2:
+            raise BadInput(
+                f"Domain {name!r} has {len(rows)} usable items.", "A pair needs at least two."
+            )
+        taken = self.features.take(rows["id"])
+        labels = rows["label"].to_numpy(dtype=str) if self.has_labels else None
+        return Domain(tuple(taken.arrays.values()), labels, name, self.features.layers)
+
+    def labelled(self, domain: str, split: str = "train") -> tuple[np.ndarray, np.ndarray]:
+        """Default-layer features and labels."""
+        rows = self.rows(domain, split)
+        at = self.features.rows_of(rows["id"].to_numpy())
+        return np.asarray(self.features.layer())[at], rows["label"].to_numpy(dtype=str)
+
+
+def _class_distance(target: Domain, options: dict[str, Any]) -> float | None:
+    """Excess between random halves of the target's classes: the yardstick for "far"."""
+    from core.radar.pairing import generator
+    from core.radar.score import radar_score
+    from core.radar.types import Domain
+
+    if target.labels is None or len(np.unique(target.labels)) < 4:
+        return None
+    classes = np.unique(target.labels)
+    plain = {**options, "label_mode": "any", "repeats": 1}
+    scores = []
+    for repeat in range(options["repeats"]):
+        order = generator(options["seed"], "classes", target.name, repeat).permutation(classes)
+        chosen = np.isin(target.labels, order[: len(classes) // 2])
+        parts = [
+            Domain(
+                tuple(state[rows] for state in target.layers), None,
+                f"{target.name} classes {side} {repeat}", target.layer_names,
+            )
+            for side, rows in (("a", chosen), ("b", ~chosen))
+        ]  # fmt: skip
+        if min(map(len, parts)) < 4:
+            return None
+        # A quarter of the target against a quarter: both readings carry the same floor.
+        scores.append(radar_score(parts[1], parts[0], **plain).excess)
+    return float(np.mean(scores))
+
+
+def _with_truth(
+    data: _Data, params: dict[str, Any], ranking: BlendRanking, report: Progress
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Add baselines and gains to the ranking; correlate every measure with the gain."""
+    from core.transferability.gain import probe_gain
+
+    table = _with_baselines(data, params, ranking.table)
+    reason = _no_gain(data, params)
+    facts: dict[str, Any] = {"gain": not reason, "gain_reason": reason}
+    if reason:
+        return table, pd.DataFrame(), facts
+    began = time.perf_counter()
+    out = probe_gain(
+        data.labelled(params["target"]),
+        data.labelled(params["target"], "test"),
+        {name: data.labelled(name) for name in params["sources"]},
+        [list(members) for members in table["members"]],
+        per_class=params["gain_per_class"], seeds=params["gain_seeds"], seed=params["seed"],
+        progress=lambda fraction, message: report(0.5 + 0.5 * fraction, message),
+    )  # fmt: skip
+    facts |= {
+        "gain_baseline": out.baseline, "gain_baseline_sd": out.baseline_sd,
+        "gain_n_test": out.n_test, "gain_seeds": out.seeds, "gain_per_class": out.per_class,
+        "gain_layer": data.features.default_layer, "seconds_gain": time.perf_counter() - began,
+    }  # fmt: skip
+    table = table.merge(out.table.drop(columns="gain_seeds"), on="blend")
+    measures = correlate(table, ranking.seconds)
+    facts["rho"], facts["rho_p"] = float(measures["rho"].iloc[0]), float(measures["p"].iloc[0])
+    return table, measures, facts
+
+
+def _no_gain(data: _Data, params: dict[str, Any]) -> str:
+    if not params["gain"]:
+        return "switched off"
+    if not data.has_labels:
+        return "the items have no labels"
+    if not data.has_split:
+        return "the items have no train and test split"
+    if len(params["sources"]) > MOST_GAIN_SOURCES:
+        return f"more than {MOST_GAIN_SOURCES} sources"
+    return ""
+
+
+def _with_baselines(data: _Data, params: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    from core.transferability.simple import distance_of_class_means, distance_of_means
+
+    began = time.perf_counter()
+    x, y = data.labelled(params["target"])
+    parts = {name: data.labelled(name) for name in params["sources"]}
+    means, class_means = [], []
+    for members in table["members"]:
+        blend = np.concatenate([parts[name][0] for name in members])
+        labels = np.concatenate([parts[name][1] for name in members])
+        means.append(distance_of_means(x, blend))
+        known = data.has_labels
+        class_means.append(distance_of_class_means(x, y, blend, labels) if known else np.nan)
+    out = table.assign(distance_of_means=means, distance_of_class_means=class_means)
+    out.attrs["seconds_baselines"] = time.perf_counter() - began
+    return out
+
+
+MEASURES: dict[str, tuple[str, int]] = {
+    "RADAR": ("score", -1),
+    "RADAR, joint": ("joint", -1),
+    "RADAR, mean over layers": ("per_layer", -1),
+    "blend size": ("size", 1),
+    "distance of means": ("distance_of_means", -1),
+    "distance of class means": ("distance_of_class_means", -1),
+}
+
+
+def correlate(table: pd.DataFrame, seconds: float = float("nan")) -> pd.DataFrame:
+    """Correlate every measure with the gain, its sign turned so that + is good.
+
+    Returns
+    -------
+    DataFrame
+        measure, better, rho (Spearman), p (permutation; exact up to eight blends), kendall,
+        rho_within_size (mean of the rhos among blends of one size, weighted by their
+        number; nan where no size has three), n, seconds.
+    """
+    from scipy.stats import kendalltau
+
+    from core.stats import spearman, spearman_permutation
+
+    rows = []
+    gain = table["gain"].to_numpy(dtype=float)
+    for name, (column, sign) in MEASURES.items():
+        value = sign * table[column].to_numpy(dtype=float)
+        test = spearman_permutation(value, gain)
+        within = [
+            (len(at), spearman(value[at], gain[at]))
+            for at in table.groupby("n_members").indices.values()
+            if len(at) >= 3
+        ]
+        within = [(n, rho) for n, rho in within if np.isfinite(rho)]
+        total = sum(n for n, _ in within)
+        rows.append({
+            "measure": name,
+            "better": "lower" if sign < 0 else "higher",
+            "rho": test.rho,
+            "p": test.p,
+            "kendall": float(kendalltau(value, gain).statistic),
+            "rho_within_size": sum(n * rho for n, rho in within) / total if total else np.nan,
+            "n": test.n,
+            "seconds": seconds if name.startswith("RADAR") else table.attrs.get(
+                "seconds_baselines", np.nan
+            ),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _per_layer(singles: dict[str, RadarResult]) -> pd.DataFrame:
+    return pd.concat(
+        [
+            pd.DataFrame({
+                "source": source, "layer": np.arange(len(out.kept_layers)),
+                "name": list(out.kept_layers), "value": out.per_layer, "sd": out.per_layer_sd,
+                "null": out.null_layer, "null_sd": out.null_layer_sd,
+            })
+            for source, out in singles.items()
+        ],
+        ignore_index=True,
+    )  # fmt: skip
+
+
+def _shown_pairs(
+    data: _Data, params: dict[str, Any], ranking: BlendRanking, singles: dict[str, RadarResult]
+) -> dict[str, np.ndarray]:
+    """Return the first pairs of each source for the plane and the triangle.
+
+    ``pair_ids`` (S, m, 3): item ids of anchor, within and cross partner. ``pair_theta``,
+    ``pair_d`` (S, 2, m, L) and ``pair_sides`` (S, 2, m, L, 3): within first, then cross.
+    """
+    ids = {
+        name: data.rows(name)["id"].to_numpy() for name in (params["target"], *params["sources"])
+    }
+    from_target = params["direction"] == "target"
+    pairs, theta, d, sides = [], [], [], []
+    for source in params["sources"]:
+        rows = ranking.anchors[source][:SHOWN_PAIRS]
+        own, other = (params["target"], source) if from_target else (source, params["target"])
+        pairs.append(
+            np.stack([ids[own][rows[:, 0]], ids[own][rows[:, 1]], ids[other][rows[:, 2]]], axis=1)
+        )
+        shown = [singles[source].within, singles[source].cross]
+        theta.append(np.stack([part.theta[:SHOWN_PAIRS] for part in shown]))
+        d.append(np.stack([part.d[:SHOWN_PAIRS] for part in shown]))
+        sides.append(np.stack([part.sides[:SHOWN_PAIRS] for part in shown]))
+    return {
+        "pair_ids": np.stack(pairs).astype(np.int64),
+        "pair_theta": np.stack(theta).astype(np.float32),
+        "pair_d": np.stack(d).astype(np.float32),
+        "pair_sides": np.stack(sides).astype(np.float32),
+    }

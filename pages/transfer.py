@@ -1,0 +1,88 @@
+"""Will these sources help? RADAR: verdict, layers, pairs, blends, and what really happened."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import BadInput
+from core.radar.analysis import DEFAULTS
+from pages._shell import pickers, transfer_view
+from pages._shell.jobs import result_or_run
+from pages._shell.layout import explain, footer, header, state_panel
+from pages._shell.state import workspace
+
+QUESTION = "Will these sources help?"
+READ = (
+    "Lower is nearer: the score is a divergence between triangles drawn inside a domain and "
+    "triangles drawn to the other domain. Compare it with the null, never with another model's.",
+    "Within over cross: where the two densities part, the layer sees the domain and not only "
+    "the content.",
+    "The advice sets each source against the null and the nearest source; ± is one standard "
+    "deviation over repeats that each use a random half of the items.",
+    "A gain is measured, a score is an estimate. Where both are shown, trust the gain.",
+)
+MISLEADS = (
+    "Far from every source (outlying styles) the order can invert: then the page says that it "
+    "cannot tell.",
+    "Blend size alone is a strong guess, and near is not useful: a copy of the target scores "
+    "best and adds nothing. Look at the size beside the score.",
+    "Duplicates across domains make a score too low; class imbalance mixes label shift into it "
+    "(choose partners of the same class).",
+    "Theta and d nearly say the same (correlation about .98): both together are not twice the "
+    "evidence. A joint density has a noise floor that grows with layers: hence the null.",
+)
+METHOD = """
+For an anchor x with partner z at layer l: separation h_l(z) − h_l(x), detour
+h_{l+1}(x) − h_l(z), trajectory h_{l+1}(x) − h_l(x). **theta** is the angle between separation
+and detour (Eq. 9), **d** = (|separation| + |detour|) / |trajectory| − 1 (Eq. 10). Each anchor has
+one partner of its own domain (within) and one of the other (cross). The **score** is the
+symmetric Kullback–Leibler divergence between the densities of (theta, d) of the within and of
+the cross pairs, over all layer steps at once. A blend takes its rows from its members by size.
+The **null** scores one half of the target against the other; **excess** = score − null.
+The **gain** is the accuracy of a logistic probe with the blend minus without it; test concepts
+never occur in training, in any style.
+"""
+PAPER = (
+    "RADAR, arXiv 2605.23028, Eq. 1-10. The estimator (one Gaussian, spherical geometry, last half "
+    "of the layers, anchors from the blend) is our choice, judged on the demo: see the table of "
+    "measures."
+)
+
+ws = workspace()
+with pickers.selection():
+    dataset = pickers.dataset(ws)
+if dataset.items["domain"].nunique() < 2:
+    header(QUESTION, "RADAR")
+    raise BadInput(
+        f"Dataset {dataset.title!r} has one domain; this page compares domains.",
+        "Choose another dataset, or import one with a column 'domain'.",
+    )
+params = transfer_view.choices(ws, dataset)
+if not params["sources"]:
+    header(QUESTION, ["RADAR", f"target: {params['target']}"])
+    state_panel("Choose at least one source", "The sidebar lists the other domains.")
+    st.stop()
+shown = transfer_view.shown_line(params)
+header(QUESTION, shown)
+result = result_or_run(
+    "transfer",
+    params,
+    label="Rank the sources",
+    seconds_hint=20,
+    what="Which sources to add, which to leave out, and the evidence layer by layer.",
+)
+if result is None:
+    st.stop()
+transfer_view.answer(result)
+st.header("Where in the network do the domains part?", anchor=False)
+layer, source = transfer_view.layer_and_source(result)
+if note := transfer_view.dropped(result):
+    st.caption(note)
+transfer_view.densities(result, source, layer)
+st.header("One pair, and what it is", anchor=False)
+transfer_view.one_pair(dataset, result, source, layer)
+st.header("All blends", anchor=False)
+transfer_view.blends(result)
+transfer_view.measures(result)
+explain(read=READ, misleads=MISLEADS, method=METHOD, paper=PAPER)
+footer(result, defaults=DEFAULTS)
