@@ -144,6 +144,12 @@ class EncoderInfo:
         The layer a method takes when none is named.
     pair : str
         Id shared by the towers of a dual encoder, else empty.
+    note : str
+        One sentence worth knowing.
+    status : {"ready", "needs-weights", "not-loadable"}
+        Whether it can run on this machine now.
+    reason : str
+        What is missing and what to do, when it cannot.
     """
 
     id: str
@@ -161,3 +167,5 @@ class EncoderInfo:
     default_layer: str = ""
     pair: str = ""
     note: str = ""
+    status: str = "ready"
+    reason: str = ""

@@ -1,0 +1,157 @@
+"""Any model of timm: ``timm/NAME`` from the local cache, ``timm/NAME@FILE`` from a file.
+
+Axis letters: b batch, c channels, h and w, t tokens, d width.
+
+Layers: ``blockNN`` after each transformer block, or ``stageN`` after each stage, and ``pool``,
+what the model gives to its classifier. The transform is the one in the model's own config.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.encoders.base import ImageTransform, TorchEncoder, stack, tensors_digest, with_layers
+from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state
+from core.encoders.demo_image import of_255
+from core.errors import NotFound
+from core.types import EncoderInfo
+
+if TYPE_CHECKING:
+    import torch
+
+FILES = ("model.safetensors", "pytorch_model.bin")
+
+
+def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
+    """Load a timm model; see the module's text for ``name``.
+
+    Raises
+    ------
+    NotFound
+        timm has no such model; close names are listed.
+    NeedsWeights
+        No weights in the cache or at the path.
+    BadInput
+        The checkpoint cannot be read safely or does not fit.
+    """
+    import timm
+    from timm.data import resolve_model_data_config
+
+    arch, _, file = name.partition("@")
+    with quiet():
+        path = Path(file) if file else _cached(arch)
+        module = _filled(timm, arch, path)
+    module = module.eval().to(device)
+    config = resolve_model_data_config(module)
+    transform = _transform(config)
+    poolings = _poolings(module)
+
+    def forward(prepared: list[Any], pooling: str) -> dict[str, torch.Tensor]:
+        return _layers(module, stack(prepared, device), pooling)
+
+    return TorchEncoder(
+        with_layers(info, _widths(forward, transform, poolings[0])),
+        forward,
+        prepare=transform,
+        transform=transform.describe(),
+        revision=str(path.name),
+        weights_digest=tensors_digest(module.state_dict()),
+        poolings=poolings,
+        device=device,
+    )
+
+
+def _cached(arch: str) -> Path:
+    import timm
+
+    config = timm.get_pretrained_cfg(arch)
+    if config is None or not timm.is_model(arch):
+        known = timm.list_models() + timm.list_pretrained()
+        near = difflib.get_close_matches(arch, known, n=3, cutoff=0.5)
+        raise NotFound(
+            f"timm has no model {arch!r}.",
+            f"Did you mean {', '.join(near)}?"
+            if near
+            else "List them with timm.list_pretrained().",
+        )
+    hub_id = config.hf_hub_id
+    if not hub_id:
+        raise NotFound(
+            f"timm publishes no weights for {arch!r}.", f"Name a file: timm/{arch}@FILE."
+        )
+    own = [config.hf_hub_filename] if config.hf_hub_filename else []
+    return hub_file(hub_id, [*own, *FILES], f"timm/{arch}")
+
+
+def _filled(timm: Any, arch: str, path: Path) -> Any:
+    state = read_state(path, f"timm/{arch}")
+    if not timm.is_model(arch):
+        raise NotFound(f"timm has no model {arch!r}.", "List them with timm.list_models().")
+    config = timm.get_pretrained_cfg(arch)
+    head = getattr(config, "classifier", None)
+    head = head[0] if isinstance(head, tuple | list) else head
+    weight = state.get(f"{head}.weight")
+    # The head is kept as it was saved, so that the whole state has to match, name by name.
+    classes = 0 if weight is None else int(weight.shape[0])
+    overlay = {"state_dict": state, "num_classes": classes}
+    try:
+        return timm.create_model(
+            arch, pretrained=True, num_classes=classes, pretrained_cfg_overlay=overlay
+        )
+    except (RuntimeError, KeyError, AttributeError) as err:
+        raise does_not_fit(f"timm/{arch}", path, err) from err
+
+
+def _transform(config: dict[str, Any]) -> ImageTransform:
+    size = int(config["input_size"][-1])
+    squash = config.get("crop_mode") == "squash"
+    return ImageTransform(
+        size=size,
+        resize=0 if squash else math.floor(size / float(config["crop_pct"])),
+        mean=of_255(config["mean"]),
+        std=of_255(config["std"]),
+        interpolation="bilinear" if config["interpolation"] == "bilinear" else "bicubic",
+    )
+
+
+def _poolings(module: Any) -> tuple[str, ...]:
+    if not _has_tokens(module):
+        return ("mean",)
+    return ("cls", "mean") if module.num_prefix_tokens else ("mean",)
+
+
+def _has_tokens(module: Any) -> bool:
+    return hasattr(module, "num_prefix_tokens") and hasattr(module, "blocks")
+
+
+def _layers(module: Any, x: torch.Tensor, pooling: str) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
+    if not hasattr(module, "forward_intermediates"):
+        final = module.forward_features(x)
+    elif _has_tokens(module):
+        final, states = module.forward_intermediates(
+            x, output_fmt="NLC", return_prefix_tokens=True, norm=False
+        )
+        for number, state in enumerate(states, start=1):
+            patches, prefix = state if isinstance(state, tuple) else (state, None)
+            alone = pooling == "mean" or prefix is None or not prefix.shape[1]
+            found[f"block{number:02d}"] = patches.mean(dim=1) if alone else prefix[:, 0]
+    else:
+        final, states = module.forward_intermediates(x)
+        for number, state in enumerate(states, start=1):
+            found[f"stage{number}"] = state.mean(dim=(2, 3))  # (b, c)
+    found["pool"] = module.forward_head(final, pre_logits=True)  # (b, d)
+    return found
+
+
+def _widths(forward: Any, transform: ImageTransform, pooling: str) -> dict[str, int]:
+    import torch
+
+    blank = np.zeros((3, transform.size, transform.size), np.float32)
+    with torch.inference_mode():
+        return {name: int(rows.shape[1]) for name, rows in forward([blank], pooling).items()}
