@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from core.figures.style import OKABE_ITO, ROLE, SEQUENTIAL, domain_colour, domain_symbol, layout
+from core.figures.style import (
+    GRID,
+    OKABE_ITO,
+    ROLE,
+    SEQUENTIAL,
+    domain_colour,
+    domain_symbol,
+    layout,
+)
 from core.results import Result
 
 # More categories than this cannot be told apart by colour and marker.
@@ -52,7 +60,13 @@ def map_figure(
         _categories(fig, frame, colour, chosen)
     layout(fig, title=title, height=height, toolbar=True)
     fig.update_layout(dragmode="lasso")
-    bare = {"showticklabels": False, "zeroline": False, "showgrid": False}
+    bare = {
+        "showticklabels": False,
+        "zeroline": False,
+        "showgrid": False,
+        "mirror": True,
+        "linecolor": GRID,
+    }
     # Directions of a map have no unit: what counts is who is near whom.
     fig.update_xaxes(title=_axis(result, 0), **bare)
     fig.update_yaxes(title=_axis(result, 1), **bare)

@@ -93,7 +93,7 @@ def _poll() -> None:
 def findings(ws: Workspace) -> None:
     """Draw the four findings, two a row."""
     for pair in (CARDS[:2], CARDS[2:]):
-        for column, card in zip(st.columns(2, gap="medium"), pair, strict=True):
+        for column, card in zip(st.columns(2, gap="small"), pair, strict=True):
             with column, st.container(border=True, height="stretch"):
                 _card(card, ws.results.latest(card.kind))
     if demo_state() == "failed":

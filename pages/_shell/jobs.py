@@ -70,7 +70,9 @@ def result_or_run(
         )
         state_panel("Not computed yet for this choice", what, hint)
     again = job is not None and job.state in _ENDED
-    if st.button("Try again" if again else label, type="primary", key=f"{kind}_run"):
+    if st.button(
+        "Try again" if again else label, type="primary", key=f"{kind}_run_{recipe_key(full)[:8]}"
+    ):
         ws.jobs.submit(*_work(kind, full))
         st.rerun()
     return None

@@ -11,6 +11,7 @@ import io
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,9 @@ from core.results import Result
 from core.types import LeftOut
 from pages._shell.state import share_link
 from pages._shell.words import count, plural, safe, seconds
+
+# Whether this run of the script has drawn its page's question.
+_asked: ContextVar[bool] = ContextVar("asked", default=False)
 
 _COMMAND = {"stitching": "stitch"}
 
@@ -62,6 +66,7 @@ def header(question: str, shown: str | Sequence[str], *, share: bool = True) -> 
     share : bool
         Offer the address that rebuilds this view.
     """
+    _asked.set(True)
     parts = [shown] if isinstance(shown, str) else [part for part in shown if part]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width="stretch"):
@@ -71,6 +76,17 @@ def header(question: str, shown: str | Sequence[str], *, share: bool = True) -> 
                 st.caption("This address rebuilds the view: data, models and settings.")
                 st.code(share_link(), language=None, wrap_lines=True)
     st.html(f'<p class="th-dim">{" · ".join(safe(part) for part in parts)}</p>')
+
+
+def begin() -> None:
+    """Begin a page: its question has not been drawn."""
+    _asked.set(False)
+
+
+def ensure_header(question: str) -> None:
+    """Draw the page's question if the page stopped before it did so itself."""
+    if not _asked.get():
+        header(question, "", share=False)
 
 
 def verdict(words: str, tiles: Iterable[Tile] = ()) -> None:

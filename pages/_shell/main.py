@@ -11,7 +11,7 @@ if str(ROOT) not in sys.path:
 
 import streamlit as st  # noqa: E402
 
-from pages._shell import errors, gate, jobs, state, theme  # noqa: E402
+from pages._shell import errors, gate, jobs, layout, state, theme  # noqa: E402
 from pages._shell.table import PAGES, page_table  # noqa: E402
 from pages._shell.words import safe  # noqa: E402
 
@@ -29,11 +29,14 @@ st.logo(str(LOGO), icon_image=str(ICON), size="large")
 theme.apply()
 gate.require()
 page = st.navigation(page_table(ROOT / "pages", PAGES), position="sidebar", expanded=True)
-with st.sidebar, errors.plainly():
-    st.html(
-        f'<p class="th-dim" title="{safe(state.workspace().root)}">Workspace '
-        f"<strong>{safe(state.workspace().root.name)}</strong></p>"
-    )
-    jobs.sidebar_panel()
-with errors.plainly():
+question = next((row.question for row in PAGES if row.title == page.title), page.title)
+layout.begin()
+with errors.plainly(lambda: layout.ensure_header(question)):
+    ws = state.workspace()
+    with st.sidebar:
+        st.html(
+            f'<p class="th-dim" title="{safe(ws.root)}">Workspace '
+            f"<strong>{safe(ws.root.name)}</strong></p>"
+        )
+        jobs.sidebar_panel()
     page.run()

@@ -15,24 +15,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """One page: its file without ending (also its address), title and section."""
+    """One page: its file without ending (also its address), title, section and question."""
 
     name: str
     title: str
     section: str
+    question: str
     icon: str
 
 
 PAGES: tuple[Row, ...] = (
-    Row("home", "Home", "", ":material/home:"),
-    Row("datasets", "Datasets", "", ":material/photo_library:"),
-    Row("models", "Models", "", ":material/memory:"),
-    Row("transfer", "Transfer", "Analyses", ":material/merge:"),
-    Row("quality", "Quality", "Analyses", ":material/trending_up:"),
-    Row("contrast", "Contrast", "Analyses", ":material/compare:"),
-    Row("stitching", "Stitching", "Analyses", ":material/grid_on:"),
-    Row("explore", "Explore", "Analyses", ":material/scatter_plot:"),
-    Row("jobs", "Jobs", "Work", ":material/hourglass:"),
+    Row("home", "Home", "", "What do your models see?", ":material/home:"),
+    Row("datasets", "Datasets", "", "What is in here?", ":material/photo_library:"),
+    Row("models", "Models", "", "Which encoders can I use?", ":material/memory:"),
+    Row("transfer", "Transfer", "Analyses", "Will these sources help?", ":material/merge:"),
+    Row("quality", "Quality", "Analyses", "Which model suits my data?", ":material/trending_up:"),
+    Row("contrast", "Contrast", "Analyses", "What does A see that B misses?", ":material/compare:"),
+    Row(
+        "stitching",
+        "Stitching",
+        "Analyses",
+        "Can I swap the encoder and keep the head?",
+        ":material/grid_on:",
+    ),
+    Row("explore", "Explore", "Analyses", "Where is everything?", ":material/scatter_plot:"),
+    Row("jobs", "Jobs", "Work", "What is running?", ":material/hourglass:"),
 )
 
 

@@ -42,7 +42,8 @@ def take(
     )
     page = context.new_page()
     page.set_default_timeout(90_000)
-    page.goto(f"{server.url}/{'' if name == 'home' else name}")
+    path, _, query = name.partition("?")
+    page.goto(f"{server.url}/{'' if path == 'home' else path}{'?' + query if query else ''}")
     settle(page)
     if full:
         # The page scrolls inside a container: give it a window as high as its content.
@@ -53,10 +54,10 @@ def take(
         settle(page)
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1200)
-    path = out / f"{name}-{size}-{scheme}.png"
-    page.screenshot(path=path)
+    target = out / f"{path}{'-more' if query else ''}-{size}-{scheme}.png"
+    page.screenshot(path=target)
     context.close()
-    return path
+    return target
 
 
 def main() -> None:
