@@ -89,23 +89,7 @@ class JobQueue:
             text = json.dumps(canonical(params), allow_nan=False)
         except (TypeError, ValueError) as err:
             raise BadInput(f"params of the {kind} job are not plain JSON ({err}).") from err
-        lane = device or handlers.lane(kind, params)
-        job = uuid.uuid4().hex[:12]
-        with self._catalogue.write() as db:
-            same = db.execute(
-                "SELECT id FROM jobs WHERE kind = ? AND params_key = ? "
-                "AND state IN ('queued', 'running') AND cancel_at IS NULL",
-                (kind, mark),
-            ).fetchone()
-            if same is None:
-                db.execute(
-                    "INSERT INTO jobs (id, kind, params, params_key, device, state, created, "
-                    "message) VALUES (?, ?, ?, ?, ?, 'queued', ?, 'Waiting')",
-                    (job, kind, text, mark, lane, now()),
-                )
-                _note(db, job, "queued", "")
-        if same is not None:
-            job = str(same["id"])
+        job = self._enqueue(kind, text, mark, device or handlers.lane(kind, params))
         if start:
             self.poll()
         return job
@@ -247,6 +231,24 @@ class JobQueue:
         if any(row["state"] == "queued" for row in rows):
             while self._start_next():
                 pass
+
+    def _enqueue(self, kind: str, text: str, mark: str, lane: str) -> str:
+        job = uuid.uuid4().hex[:12]
+        with self._catalogue.write() as db:
+            same = db.execute(
+                "SELECT id FROM jobs WHERE kind = ? AND params_key = ? "
+                "AND state IN ('queued', 'running') AND cancel_at IS NULL",
+                (kind, mark),
+            ).fetchone()
+            if same is not None:
+                return str(same["id"])
+            db.execute(
+                "INSERT INTO jobs (id, kind, params, params_key, device, state, created, "
+                "message) VALUES (?, ?, ?, ?, ?, 'queued', ?, 'Waiting')",
+                (job, kind, text, mark, lane, now()),
+            )
+            _note(db, job, "queued", "")
+        return job
 
     def _poll_if_due(self) -> None:
         if time.monotonic() - self._polled > _POLL_EVERY_S:

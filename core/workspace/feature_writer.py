@@ -137,23 +137,8 @@ class FeatureWriter:
                 f"named {IDS!r}.",
                 "Rename the layer.",
             )
-        if self._intact(index):
-            return
-        path = self._shard(index)
-        with storing(path):
-            path.with_suffix(".json").unlink(missing_ok=True)
-        with replacing(path) as handle:
-            tensors = {IDS: rows, **arrays}
-            write_header(handle, {n: (a.dtype, a.shape) for n, a in tensors.items()})
-            for array in tensors.values():
-                write_rows(handle, [array])
-        about = {
-            "digest": file_digest(path),
-            "n": len(rows),
-            "shard_size": self.shard_size,
-            "left_out": [line.as_dict() for line in left_out],
-        }
-        write_bytes(path.with_suffix(".json"), json.dumps(about).encode())
+        if not self._intact(index):
+            self._store_shard(index, {IDS: rows, **arrays}, left_out)
 
     def finish(self, left_out: Iterable[LeftOut] = ()) -> Features:
         """Join the shards, register the set and return it.
@@ -191,27 +176,18 @@ class FeatureWriter:
         widths = self._same_layers(full)
         ids = np.concatenate([shard[IDS] for shard in full])
         _refuse_doubled(ids)
-        path = self._store.path(self.key)
-        with replacing(path) as handle:
-            shapes = {name: (self.dtype, (len(ids), width)) for name, width in widths.items()}
-            write_header(handle, {IDS: (ids.dtype, ids.shape), **shapes})
-            write_rows(handle, [ids])
-            for name in widths:
-                write_rows(handle, (shard[name] for shard in full))
-        meta = {**self.meta, "left_out": self._reports(left_out)}
-        self._store.register(
-            self.key,
-            {
-                "recipe": self.recipe,
-                "dataset": self.dataset,
-                "model": self.model,
-                "default_layer": self.default_layer,
-                "layers": list(widths),
-                "n": len(ids),
-                "meta": meta,
-                "digest": file_digest(path),
-            },
-        )
+        self._join(ids, widths, full)
+        about = {
+            "recipe": self.recipe,
+            "dataset": self.dataset,
+            "model": self.model,
+            "default_layer": self.default_layer,
+            "layers": list(widths),
+            "n": len(ids),
+            "meta": {**self.meta, "left_out": self._reports(left_out)},
+            "digest": file_digest(self._store.path(self.key)),
+        }
+        self._store.register(self.key, about)
         del shards, full
         with suppress(WorkspaceError):
             # The set is complete; shards that cannot go now go with the next gc.
@@ -230,6 +206,34 @@ class FeatureWriter:
     def discard(self) -> None:
         """Remove the shards written so far."""
         remove_tree(self._folder)
+
+    def _store_shard(
+        self, index: int, tensors: Mapping[str, np.ndarray], left_out: Iterable[LeftOut]
+    ) -> None:
+        path = self._shard(index)
+        with storing(path):
+            path.with_suffix(".json").unlink(missing_ok=True)
+        with replacing(path) as handle:
+            write_header(handle, {n: (a.dtype, a.shape) for n, a in tensors.items()})
+            for array in tensors.values():
+                write_rows(handle, [array])
+        about = {
+            "digest": file_digest(path),
+            "n": len(tensors[IDS]),
+            "shard_size": self.shard_size,
+            "left_out": [line.as_dict() for line in left_out],
+        }
+        write_bytes(path.with_suffix(".json"), json.dumps(about).encode())
+
+    def _join(
+        self, ids: np.ndarray, widths: Mapping[str, int], shards: list[dict[str, np.ndarray]]
+    ) -> None:
+        with replacing(self._store.path(self.key)) as handle:
+            shapes = {name: (self.dtype, (len(ids), width)) for name, width in widths.items()}
+            write_header(handle, {IDS: (ids.dtype, ids.shape), **shapes})
+            write_rows(handle, [ids])
+            for name in widths:
+                write_rows(handle, (shard[name] for shard in shards))
 
     def _reports(self, further: Iterable[LeftOut]) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []
