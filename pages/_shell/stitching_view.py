@@ -1,0 +1,416 @@
+"""The parts of the Stitching page: choices, matrices, the open cell, anchors, health."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.data.dataset import Dataset
+from core.figures import stitching as figures
+from core.results import Result
+from core.stitching.analysis import DEFAULTS, default_models, ordered
+from core.stitching.methods import METHODS
+from core.workspace import Workspace
+from pages._shell import charts, grid, pickers, state
+from pages._shell.layout import Tile, table
+from pages._shell.words import number, percent, plural, plus_minus, tip
+
+PAGE = "stitching"
+SHRINKAGES = ("auto", "lw", "0", "0.05", "0.2", "0.5", "0.8", "1")
+_HIDDEN = {"id", "sha256", "split", "caption", "concept", "hexcode", "text"}
+_MOST_CLASSES = 200
+_MARK = "#D55E00"
+
+
+def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
+    """Return everything that decides the result, from the pickers."""
+    offered = pickers.models_with_features(ws, dataset.name)
+    with pickers.selection("Encoders"):
+        models = state.choose_many(
+            PAGE,
+            "models",
+            "Models",
+            offered,
+            default=default_models(ws, dataset.name),
+            show=pickers.model_title,
+            help=tip("model"),
+            most=10,
+        )
+        label = state.select(PAGE, "label", "Label", _labels(dataset), default="label")
+    with pickers.settings():
+        methods = state.choose_many(
+            PAGE,
+            "methods",
+            "Methods",
+            list(METHODS),
+            default=DEFAULTS["methods"],
+            show=lambda m: METHODS[m].title,
+            help="A similarity with a kind of anchors, or one map per ordered pair.",
+        )
+        n_parallel = state.whole(
+            PAGE,
+            "parallel",
+            "Parallel rows",
+            low=20,
+            high=100_000,
+            default=DEFAULTS["n_parallel"],
+            step=50,
+            help="Training items known to every encoder. No labels are read from them.",
+        )
+        n_anchors = state.whole(
+            PAGE,
+            "anchors",
+            "Anchors",
+            low=10,
+            high=768,
+            default=DEFAULTS["n_anchors"],
+            step=10,
+            help=tip("anchors"),
+        )
+        n_support = state.whole(
+            PAGE,
+            "support",
+            "Support rows",
+            low=20,
+            high=5000,
+            default=DEFAULTS["n_support"],
+            step=50,
+            help="Parallel rows that may be mixed into anchors.",
+        )
+        shrink = state.select(
+            PAGE,
+            "shrink",
+            "Shrinkage",
+            SHRINKAGES,
+            show=lambda s: {"auto": "automatic", "lw": "Ledoit-Wolf"}.get(s, s),
+            help="Automatic: the candidate under which held-out pairs find themselves best.",
+        )
+        head = state.select(PAGE, "head", "Head", ("logistic", "ridge"))
+        seeds = state.whole(
+            PAGE,
+            "seeds",
+            "Seeds",
+            low=1,
+            high=20,
+            default=DEFAULTS["seeds"],
+            help="Repeats with other parallel rows, support and anchors. Time grows with them.",
+        )
+        seed = state.whole(PAGE, "seed", "First seed", low=0, high=9999, default=0,
+                           help=tip("seed"))  # fmt: skip
+    return {
+        "dataset": dataset.name, "models": ordered(models), "label": label,
+        "methods": [m for m in METHODS if m in methods]
+        if set(methods) != set(DEFAULTS["methods"]) else list(DEFAULTS["methods"]),
+        "n_parallel": n_parallel, "n_anchors": n_anchors, "n_support": n_support,
+        "shrink": shrink if shrink in ("auto", "lw") else float(shrink), "head": head,
+        "seeds": seeds, "seed": seed,
+    }  # fmt: skip
+
+
+def _labels(dataset: Dataset) -> list[str]:
+    """Return the columns that can serve as labels: more than one value, not one an item."""
+    items = dataset.items
+    found = [
+        column
+        for column in items.columns
+        if column not in _HIDDEN
+        and not column.startswith("name_")
+        and 1 < items[column].nunique() <= min(_MOST_CLASSES, dataset.n // 4)
+    ]
+    return found or ["label"]
+
+
+def tiles(result: Result) -> list[Tile]:
+    """Return the numbers of the verdict."""
+    s = result.summary
+    table = result.tables["summary"].set_index("method")
+    best = table.loc[s["preferred"]]
+    ridge = table[table.index.isin(["ridge", "linear"])]
+    against = f"one ridge map per pair: {percent(ridge['accuracy'].iloc[0])}" if len(ridge) else ""
+    return [
+        Tile(
+            "Stitching accuracy", plus_minus(s["accuracy"], s["accuracy_sd"], as_percent=True),
+            f"mean over {s['pairs']} pairs, {s['preferred_title']}", help=tip("stitching accuracy"),
+        ),
+        Tile(
+            "Kept of native", percent(s["retention"]),
+            f"native {percent(s['native_mean'])}, chance {percent(s['majority'])}",
+        ),
+        Tile(
+            "Safe swaps", f"{s['swap']} of {s['pairs']}",
+            "interval above 90 % of native",
+            tone="good" if s["swap"] else "unknown",
+        ),
+        Tile(
+            "Finds itself again", percent(best["R@5"]),
+            f"R@5 among {s['n']:,}, R@1 {percent(best['R@1'])}; {against}" if against
+            else f"R@5 among {s['n']:,}, R@1 {percent(best['R@1'])}",
+        ),
+    ]  # fmt: skip
+
+
+def pairs_note(result: Result) -> str:
+    """Return the sentence on what "without retraining" needs."""
+    s = result.summary
+    return (
+        f"No head is retrained, but {s['n_parallel']:,} parallel rows are used: items known to "
+        f"all encoders, without their labels. Heads see {s['n_train']:,} labelled training items; "
+        f"tested on {s['n']:,} ({s['split']}). With the pairs shuffled accuracy falls to "
+        f"{percent(s['control'])}."
+    )
+
+
+def matrices(result: Result) -> None:
+    """Draw the matrices with their toggles; a click opens a cell."""
+    shown = list(result.tables["summary"]["method"])
+    with st.container(horizontal=True, gap="medium"):
+        measure = state.choose_one(
+            PAGE,
+            "measure",
+            "Measure",
+            list(figures.MEASURES),
+            show=lambda m: {"accuracy": "Accuracy", "f1": "Macro F1"}[m],
+        )
+        view = state.choose_one(
+            PAGE,
+            "view",
+            "Show",
+            figures.VIEWS if len(shown) > 1 else figures.VIEWS[:2],
+            show=lambda v: {
+                "value": "Value",
+                "gap": "Lost against native",
+                "difference": "Difference to a method",
+            }[v],
+        )
+        base = shown[-1]
+        if view == "difference":
+            base = state.select(
+                PAGE,
+                "base",
+                "Difference to",
+                shown,
+                show=lambda m: METHODS[m].title,
+                default="cosine-random" if "cosine-random" in shown else shown[-1],
+            )
+    columns = 3 if len(result.params["models"]) <= 5 else 2
+    fig = figures.matrix(result, measure=measure, view=view, base=base, columns=columns)
+    charts.figure(
+        fig,
+        "stitching_matrix",
+        "Stitching matrices, one per method: rows are the encoder a head was trained on, columns "
+        "the encoder the features come from",
+        select=["points"],
+        on_select=_open_cell,
+        table=result.tables["cells"],
+    )
+    st.caption(
+        "Best method first. Outlined: the same encoder on both sides. ± is one standard "
+        "deviation over seeds. Click a cell for its samples."
+    )
+
+
+def _open_cell() -> None:
+    found = charts.picked("stitching_matrix")
+    if not found or not isinstance(found[0], list) or len(found[0]) < 3:
+        return
+    method, i, j = found[0][:3]
+    st.session_state["stitching_pick"] = [str(method), int(i), int(j)]
+
+
+def cell(dataset: Dataset, result: Result) -> None:
+    """Draw the open cell: what fails when stitched though the own head is right."""
+    method, i, j = _cell_choice(result)
+    names = result.summary["titles"]
+    failures = result.tables["failures"]
+    mine = failures[
+        (failures["method"] == method) & (failures["i"] == i) & (failures["j"] == j)
+    ]  # fmt: skip
+    row = result.tables["cells"].set_index(["method", "i", "j"]).loc[(method, i, j)]
+    st.markdown(
+        f"**Head of {names[i]} on features of {names[j]}**, {METHODS[method].title}: "
+        f"{plus_minus(row['accuracy'], row['accuracy_sd'], as_percent=True)}, "
+        f"{percent(row['retention'])} of the own head of {names[j]}. "
+        f"{plural(len(mine), 'item')} of {result.summary['n']:,} fail here though that own head "
+        "is right."
+    )
+    left, right = st.columns([6, 5], gap="medium")
+    with left:
+        wrong = {
+            int(r.id): f"{r.true} → {r.stitched}" for r in mine.itertuples(index=False)
+        }  # fmt: skip
+        classes = ["all classes", *sorted(set(mine["true"]))]
+        only = state.select(PAGE, "class", "True class", classes)
+        if only != "all classes":
+            mine = mine[mine["true"] == only]
+        grid.items(
+            dataset,
+            mine["id"],
+            key="stitching_failures",
+            notes=wrong,
+            page_size=24,
+            cell=92,
+            label="Items that fail when stitched",
+        )
+    with right:
+        charts.figure(
+            figures.confusion(result, method, i, j),
+            "stitching_confusion",
+            f"Confusion of the head of {names[i]} on features of {names[j]}",
+        )
+
+
+def _cell_choice(result: Result) -> tuple[str, str, str]:
+    """Return method and pair of the open cell: chosen by click or by the three choosers."""
+    models, names = result.params["models"], result.summary["titles"]
+    shown = list(result.tables["summary"]["method"])
+    pick = st.session_state.pop("stitching_pick", None)
+    if pick and pick[0] in shown and max(pick[1:]) < len(models):
+        method, i, j = pick
+        for name, value in (("method", method), ("i", models[i]), ("j", models[j])):
+            st.session_state[state.key_of(PAGE, name)] = value
+    worst = result.tables["summary"].set_index("method").loc[result.summary["preferred"]]
+    left, middle, right = st.columns(3)
+    with left:
+        method = state.select(
+            PAGE,
+            "method",
+            "Method",
+            shown,
+            default=result.summary["preferred"],
+            show=lambda m: METHODS[m].title,
+        )
+    with middle:
+        i = state.select(PAGE, "i", "Head trained on", models, show=names.get,
+                         default=worst["worst_i"])  # fmt: skip
+    with right:
+        j = state.select(PAGE, "j", "Features from", models, show=names.get,
+                         default=worst["worst_j"])  # fmt: skip
+    return method, i, j
+
+
+def anchor_viewer(dataset: Dataset, result: Result) -> None:
+    """Draw the learned anchors, and one of them as a weighted mosaic."""
+    facts = result.tables.get("anchor_facts", pd.DataFrame())
+    if not len(facts):
+        st.caption("None of the methods learns anchors; add one with PARAM in Settings.")
+        return
+    left, right = st.columns([5, 6], gap="medium")
+    pick = st.session_state.pop("stitching_anchor_pick", None)
+    if pick is not None:
+        st.session_state[state.key_of(PAGE, "anchor")] = pick
+    order = list(facts.sort_values("norm", ascending=False)["anchor"])
+    line = facts.set_index("anchor")
+    with right:
+        chosen = state.select(
+            PAGE,
+            "anchor",
+            "Anchor, longest first",
+            order,
+            show=lambda a: (
+                f"{a} · mostly {line.loc[a, 'label']} ({100 * line.loc[a, 'label_share']:.0f} %)"
+            ),
+        )
+        row = line.loc[chosen]
+        st.caption(
+            f"Effective number of samples {row['n_eff']:.0f} of {result.summary['n_support']:,}; "
+            f"its ten heaviest carry {percent(row['top_share'])}; effective classes "
+            f"{number(row['label_n_eff'])}; length {number(row['norm'])}. Badge: weight in %."
+        )
+        mine = result.tables["anchors"].query("anchor == @chosen")
+        weights = {int(r.id): float(r.weight) for r in mine.itertuples()}
+        grid.items(
+            dataset,
+            mine["id"],
+            key="stitching_mosaic",
+            scores=weights,
+            page_size=10,
+            cell=96,
+            badge=lambda w: f"{100 * w:.1f}",
+            label="The heaviest samples of the anchor",
+        )
+    with left:
+        charts.figure(
+            figures.anchors(result, chosen=int(chosen)),
+            "stitching_anchor_map",
+            "Each learned anchor: effective number of samples against length",
+            select=["points"],
+            on_select=_open_anchor,
+        )
+    if float(facts["n_eff"].median()) < 20:
+        st.caption("These anchors average fewer than 20 samples each: expect noise.")
+
+
+def _open_anchor() -> None:
+    found = charts.picked("stitching_anchor_map")
+    if found and isinstance(found[0], list):
+        st.session_state["stitching_anchor_pick"] = int(found[0][0])
+
+
+def health(result: Result) -> None:
+    """Draw how the shrinkage was chosen and how well the covariances are known."""
+    frame = result.tables.get("health", pd.DataFrame())
+    st.caption(result.summary["shrinkage_reason"])
+    left, right = st.columns(2, gap="medium")
+    with left:
+        charts.figure(
+            figures.shrinkage(result),
+            "stitching_shrinkage",
+            "Held-out retrieval for each shrinkage tried",
+        )
+    with right:
+        charts.figure(figures.losses(result), "stitching_losses", "Losses over training steps")
+    if not len(frame):
+        return
+    names = result.summary["titles"]
+    high = frame[frame["energy_ratio"] > 1.5]
+    if len(high):
+        st.caption(
+            "Held-out rows are much longer than training rows under "
+            + ", ".join(names[m] for m in high["model"])
+            + ": the covariance is not well known. More rows, or more shrinkage."
+        )
+    shown = frame.assign(model=[names[m] for m in frame["model"]]).round(3)
+    table(shown, name="stitching-health", key="stitching_health_table")
+
+
+def retrieval(result: Result) -> None:
+    """Draw the methods side by side: accuracy, retention, retrieval, cost."""
+    frame = result.tables["summary"]
+    st.dataframe(
+        frame.assign(
+            **{c: 100 * frame[c] for c in ("accuracy", "accuracy_sd", "worst", "retention",
+                                           "gap", "R@1", "R@5")}
+        )[["title", "accuracy", "accuracy_sd", "worst", "retention", "gap", "R@1", "R@5", "MRR",
+           "maps", "shrinkage", "seconds"]],
+        hide_index=True,
+        column_config=_columns(),
+        alt="Methods side by side",
+    )  # fmt: skip
+
+
+def _columns() -> dict[str, Any]:
+    def pct(label: str, help_: str) -> Any:
+        return st.column_config.NumberColumn(label, format="%.1f", help=help_)
+
+    return {
+        "title": "Method",
+        "accuracy": pct("Accuracy, %", "Mean over pairs of different encoders"),
+        "accuracy_sd": pct("±", "One standard deviation over seeds"),
+        "worst": pct("Worst pair, %", "Lowest accuracy of an ordered pair"),
+        "retention": pct("Kept, %", "Stitched over native accuracy of the features' encoder"),
+        "gap": pct("Lost, points", "Native minus stitched"),
+        "R@1": pct("R@1, %", "A sample finds itself first in the other encoder"),
+        "R@5": pct("R@5, %", "Among the first five"),
+        "MRR": st.column_config.NumberColumn("MRR", format="%.3f", help="Mean reciprocal rank"),
+        "maps": st.column_config.NumberColumn("Maps", help="Maps fitted to serve all pairs"),
+        "shrinkage": "Shrinkage",
+        "seconds": st.column_config.NumberColumn("Seconds", format="%.1f"),
+    }
+
+
+def titles_of(models: Sequence[str]) -> str:
+    """Return the models as one line."""
+    return ", ".join(pickers.model_title(m) for m in models)
