@@ -58,7 +58,7 @@ def result_or_run(
     full = analyses.resolve(kind, ws, **params)
     job = last_job(kind, full)
     if job is not None and job.active:
-        _watch(job.id)
+        watch(job.id)
         return None
     if job is not None and job.state in _ENDED:
         _ended(job)
@@ -109,7 +109,8 @@ def _advice(state: str) -> str:
 
 
 @st.fragment(run_every=1.0)
-def _watch(job_id: str) -> None:
+def watch(job_id: str) -> None:
+    """Draw one job as it goes; the page is drawn anew when it ends."""
     job = workspace().jobs.get(job_id)
     if not job.active:
         st.rerun()

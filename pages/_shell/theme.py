@@ -63,6 +63,16 @@ _CSS = """
 .th-text small { display: block; margin-top: .2rem;
         color: color-mix(in srgb, currentColor 68%, transparent); }
 .th-text .th-badge { position: static; float: right; margin: 0 0 .2rem .4rem; }
+.th-scroll { overflow-x: auto; }
+.th-mosaic { border-collapse: collapse; width: 100%; font-size: .85rem; }
+.th-mosaic th { text-align: left; font-weight: 600; padding: .35rem .5rem; vertical-align: top; }
+.th-mosaic td { padding: .35rem .5rem; vertical-align: top; min-width: 118px;
+        border-top: 1px solid color-mix(in srgb, currentColor 12%, transparent); }
+.th-mosaic tbody th { border-top: 1px solid color-mix(in srgb, currentColor 12%, transparent); }
+.th-mosaic td > div { display: flex; flex-wrap: wrap; gap: 3px; }
+.th-mosaic img { width: 32px; height: 32px; object-fit: contain; background: #fff;
+        border-radius: 4px; border: 1px solid color-mix(in srgb, currentColor 14%, transparent); }
+.th-mosaic small { color: color-mix(in srgb, currentColor 68%, transparent); }
 .th-state { border: 1px dashed color-mix(in srgb, currentColor 30%, transparent);
         border-radius: 8px; padding: 1.1rem 1.2rem; }
 .th-state h2 { font-size: 1.1rem; margin: 0 0 .3rem; padding: 0; }

@@ -1,0 +1,16 @@
+"""Which encoders can I use? Ready, in need of weights, or not loadable here, and why."""
+
+from __future__ import annotations
+
+from pages._shell import layout
+from pages._shell import models_view as view
+from pages._shell.state import workspace
+
+ws = workspace()
+known = view.known_models(ws)
+layout.header("Which encoders can I use?", view.counts(known))
+layout.verdict(view.words(known), view.tiles(ws, known))
+view.weights(ws, known)
+chosen = view.table(known)
+view.detail(ws, chosen)
+view.coverage(ws)
