@@ -1,7 +1,8 @@
-"""What is in here? Items by class and domain, what was left out, and why."""
+"""What is in here? The items of a dataset: how many, of what, from where, and each one."""
 
 from __future__ import annotations
 
+from core.data.overview import overview
 from pages._shell import datasets_view as view
 from pages._shell import layout, pickers
 from pages._shell.state import workspace
@@ -9,10 +10,11 @@ from pages._shell.state import workspace
 ws = workspace()
 with pickers.selection():
     data = pickers.dataset(ws)
-    chosen = view.filters(data)
+found = overview(data)
 
-layout.header("What is in here?", [data.title, view.noun(data)])
-layout.verdict(view.words(data), view.tiles(data))
-view.mosaic(data)
-view.browse(data, chosen)
-view.about(ws, data)
+layout.header("What is in here?", [data.title, view.kind(data), view.splits(found)])
+view.verdict(found)
+layout.left_out(found.left_out)
+view.mosaic(data, found)
+view.search(data, found)
+view.origin(ws, data)

@@ -2,183 +2,261 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import pandas as pd
 import streamlit as st
 
 from core.data.dataset import Dataset
-from core.types import LeftOut
+from core.data.overview import Overview, examples, find_items, siblings
 from core.workspace import Workspace
-from pages._shell import grid, layout, state
+from pages._shell import grid, layout, pickers, state
 from pages._shell.layout import Tile
-from pages._shell.pickers import model_title
-from pages._shell.words import count, listed, percent, plural, safe
+from pages._shell.table import link
+from pages._shell.words import count, listed, percent, plural, safe, tip
 
 PAGE = "datasets"
 ALL = "all"
-# A mosaic is for looking: more rows or columns than this cannot be taken in.
-_MOST_ROWS, _MOST_COLUMNS = 12, 8
+# A cell is read at a glance: four pictures or two texts. Past these many rows and columns a
+# mosaic is no longer one.
+_PICTURES, _TEXTS = 4, 2
+_MOST_CLASSES, _MOST_DOMAINS = 24, 8
+_TABLE_ROWS = 5_000
+
+_CSS = """
+.th-mosaic { display: grid; gap: .5rem .6rem; overflow-x: auto; padding-bottom: .4rem;
+  grid-template-columns: minmax(7rem, max-content) repeat(var(--th-n), minmax(5.4rem, 1fr)); }
+.th-mosaic > div { font-size: .82rem; line-height: 1.25; overflow-wrap: anywhere; }
+.th-mosaic > .th-row { font-weight: 600; align-self: center; position: sticky; left: 0; }
+.th-mosaic > .th-col { font-weight: 600; align-self: end; }
+.th-mosaic small { font-weight: 400; color: color-mix(in srgb, currentColor 68%, transparent); }
+.th-mosaic .th-four { display: grid; grid-template-columns: repeat(4, 1fr); gap: 2px; }
+.th-mosaic img { width: 100%; aspect-ratio: 1; object-fit: contain; background: #fff;
+  border-radius: 3px; padding: 1px; box-sizing: border-box; display: block; }
+@media (max-width: 1100px) { .th-mosaic .th-four { grid-template-columns: repeat(2, 1fr); } }
+"""
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Which items are shown."""
-
-    label: str = ALL
-    domain: str = ALL
-    text: str = ""
+def kind(data: Dataset) -> str:
+    """Say what an item is."""
+    return plural(data.n, "picture") if data.kind == "image" else plural(data.n, "text")
 
 
-def noun(data: Dataset) -> str:
-    """Return the count of items in words."""
-    return plural(data.n, "picture" if data.kind == "image" else "text")
+def splits(found: Overview) -> str:
+    """Say how the items are split."""
+    named = [f"{name} {n:,}" for name, n in found.splits.items() if name != "none"]
+    return listed(named) if named else "not split"
 
 
-def _left_out(data: Dataset) -> list[LeftOut]:
-    return [
-        LeftOut(str(line["what"]), str(line["reason"]), int(line.get("count", 1)))
-        for line in data.meta.get("left_out", [])
-    ]
-
-
-def _values(data: Dataset, column: str) -> list[str]:
-    return sorted(v for v in data.items[column].astype(str).unique() if v)
-
-
-def filters(data: Dataset) -> Filter:
-    """Draw the filters: label, domain and words of the caption."""
-    label = state.select(PAGE, "label", "Label", [ALL, *_values(data, "label")])
-    domain = state.select(PAGE, "domain", "Domain", [ALL, *_values(data, "domain")])
-    text = st.text_input(
-        "Caption contains",
-        key=f"{PAGE}_text",
-        bind="query-params",
-        max_chars=80,
-        help="Any part of the caption, upper or lower case",
+def verdict(found: Overview) -> None:
+    """Draw what the dataset holds in words and tiles."""
+    per_class = f"{found.classes.min():,} to {found.classes.max():,} items each"
+    captions = f"{percent(found.captioned / found.n)} of the items"
+    layout.verdict(
+        found.headline,
+        [
+            Tile("Items", count(found.n), splits(found)),
+            Tile("Classes", count(len(found.classes)), per_class, help="The column label"),
+            Tile(
+                "Domains",
+                count(len(found.domains)),
+                listed(found.domains.index, most=3),
+                help=tip("domain") or "",
+            ),
+            Tile("Different captions", count(found.distinct_captions), captions),
+            Tile("Left out", count(found.n_left_out), "see why below" if found.left_out else ""),
+        ],
     )
-    return Filter(str(label), str(domain), text.strip())
 
 
-def words(data: Dataset) -> str:
-    """Return what the dataset holds, in one sentence."""
-    labels, domains = _values(data, "label"), _values(data, "domain")
-    parts = [noun(data)]
-    if labels:
-        parts.append(f"with {plural(len(labels), 'label')}")
-    if domains:
-        parts.append(f"from {plural(len(domains), 'domain')} ({listed(domains, most=8)})")
-    lost = sum(line.count for line in _left_out(data))
-    return f"{' '.join(parts)}. Left out: {count(lost)}."
-
-
-def tiles(data: Dataset) -> list[Tile]:
-    """Return the numbers of the dataset."""
-    items = data.items
-    captions = float((items["caption"].astype(str) != "").mean()) if data.n else 0.0
-    sizes = items["label"].value_counts()
-    splits = items["split"].replace("", "none").value_counts()
-    return [
-        Tile("captions", percent(captions), "of the items have one"),
-        Tile(
-            "smallest and largest label",
-            f"{count(sizes.min())} to {count(sizes.max())}",
-            f"{sizes.index[-1] or 'none'} to {sizes.index[0] or 'none'}",
-        ),
-        Tile("split", " / ".join(count(n) for n in splits), " / ".join(map(str, splits.index))),
-    ]
-
-
-def mosaic(data: Dataset) -> None:
-    """Draw a few items of each label and domain, with the count of each cell."""
-    st.subheader("By label and domain", anchor=False)
-    items = data.items.assign(
-        label=data.items["label"].replace("", "none"),
-        domain=data.items["domain"].replace("", "none"),
-    )
-    labels = list(items["label"].value_counts().index[:_MOST_ROWS])
-    domains = list(items["domain"].value_counts().sort_index().index[:_MOST_COLUMNS])
-    head = "".join(f'<th scope="col">{safe(domain)}</th>' for domain in domains)
-    body = "".join(_row(data, items, label, domains) for label in labels)
-    st.html(
-        f'<div class="th-scroll"><table class="th-mosaic"><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-    hidden = items["label"].nunique() - len(labels)
-    if hidden > 0:
-        st.caption(f"The {len(labels)} largest labels; {hidden} more are in the table below.")
-    with st.expander("The counts as a table"):
-        counts = pd.crosstab(items["label"], items["domain"]).reset_index()
-        layout.table(counts, name=f"{data.name}-counts", key=f"{PAGE}_counts")
-
-
-def _row(data: Dataset, items: pd.DataFrame, label: str, domains: list[str]) -> str:
-    cells = []
-    for domain in domains:
-        part = items[(items["label"] == label) & (items["domain"] == domain)]
-        first = part.iloc[:: max(1, len(part) // 4)].head(4)
-        inside = "".join(_thumb(row) for row in first.to_dict("records"))
-        if data.kind == "text":
-            inside = safe(str(first["caption"].iloc[0])[:60]) if len(first) else ""
-        cells.append(f"<td><div>{inside}</div><small>{len(part):,}</small></td>")
-    return f'<tr><th scope="row">{safe(label)}</th>{"".join(cells)}</tr>'
-
-
-def _thumb(row: dict[str, object]) -> str:
-    if not row.get("sha256"):
-        return ""
-    source = safe(grid.thumb_url(str(row["sha256"])))
-    return f'<img loading="lazy" src="{source}" alt="{safe(row["caption"] or row["label"])}">'
-
-
-def browse(data: Dataset, chosen: Filter) -> None:
-    """Draw the items the filters leave."""
-    items = data.items
-    keep = pd.Series(True, index=items.index)
-    if chosen.label != ALL:
-        keep &= items["label"].astype(str) == chosen.label
-    if chosen.domain != ALL:
-        keep &= items["domain"].astype(str) == chosen.domain
-    if chosen.text:
-        keep &= items["caption"].astype(str).str.contains(chosen.text, case=False, regex=False)
-    found = items[keep]
-    st.subheader(f"Items ({len(found):,} of {data.n:,})", anchor=False)
-    if found.empty:
-        layout.state_panel("No item matches", "Choose another label or domain, or other words.")
-        return
-    notes = {int(i): str(d) for i, d in zip(found["id"], found["domain"], strict=True)}
-    grid.items(data, found["id"], key=f"{PAGE}_grid", notes=notes, page_size=48, label="Items")
-
-
-def about(ws: Workspace, data: Dataset) -> None:
-    """Draw where the data comes from, what was left out, its table and its features."""
-    layout.left_out(_left_out(data))
-    with st.expander("Items as a table"):
-        layout.table(
-            data.items.drop(columns="sha256"), name=data.name, key=f"{PAGE}_items", height=360
+def mosaic(data: Dataset, found: Overview) -> None:
+    """Draw examples of each class in each domain, with their counts."""
+    st.subheader("Classes by domains", anchor=False)
+    cells = found.cells.iloc[:_MOST_CLASSES, :_MOST_DOMAINS]
+    if cells.shape != found.cells.shape:
+        st.caption(
+            f"The {cells.shape[0]} largest of {plural(found.cells.shape[0], 'class', 'classes')} "
+            f"and {cells.shape[1]} of {plural(found.cells.shape[1], 'domain')}; the search below "
+            "reaches the rest."
         )
-    with st.expander("Where it comes from"):
-        for field in ("note", "source", "licence"):
-            if data.meta.get(field):
-                st.markdown(f"**{field.capitalize()}**")
-                st.text(str(data.meta[field]))
-        st.caption(f"Digest {data.digest[:16]}: the same content has the same digest everywhere.")
-    with st.expander("Features in the store"):
-        rows = [
-            {
-                "Encoder": model_title(entry["model"]),
-                "Layers": len(entry["layers"]),
-                "Rows": entry["n"],
-                "MB": round(entry["bytes"] / 2**20, 1),
-            }
-            for entry in ws.features.list()
-            if entry["dataset"] == data.name
-        ]
-        if rows:
-            st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Features of this dataset")
+    parts = ["<div></div>", *(_head("th-col", d, found.domains[d]) for d in cells.columns)]
+    for label in cells.index:
+        parts.append(_head("th-row", label, found.classes[label]))
+        parts += [_cell(data, str(label), str(domain)) for domain in cells.columns]
+    st.html(
+        f'<style>{_CSS}</style><div class="th-mosaic" style="--th-n:{cells.shape[1]}" '
+        f'role="group" aria-label="Examples of each class in each domain">{"".join(parts)}</div>'
+    )
+    with st.expander("Counts as a table"):
+        layout.table(
+            found.cells.rename_axis("class").reset_index(),
+            name=f"{data.name}-counts",
+            key=f"{PAGE}_counts",
+        )
+
+
+def _head(place: str, name: object, n: int) -> str:
+    return f'<div class="{place}">{safe(name)}<br><small>{n:,}</small></div>'
+
+
+def _cell(data: Dataset, label: str, domain: str) -> str:
+    picture = data.kind == "image"
+    ids = examples(data.items, label, domain, _PICTURES if picture else _TEXTS)
+    if not ids:
+        return '<div><small title="no items">none</small></div>'
+    rows = data.subset(ids)
+    if not picture:
+        return f"<div>{'<br>'.join(safe(_short(text)) for text in rows['caption'])}</div>"
+    images = "".join(
+        f'<img loading="lazy" decoding="async" src="{safe(grid.thumb_url(sha))}" '
+        f'alt="{safe(text)}" title="{safe(text)}">'
+        for sha, text in zip(rows["sha256"], rows["caption"], strict=True)
+    )
+    return f'<div class="th-four">{images}</div>'
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def search(data: Dataset, found: Overview) -> None:
+    """Draw the items that match what is looked for, as pictures or as a table."""
+    st.subheader("Items", anchor=False)
+    first, second, third, fourth = st.columns([4, 2, 2, 2], vertical_alignment="bottom")
+    with first:
+        text = st.text_input(
+            "Search",
+            key=f"{PAGE}_search",
+            placeholder="Words of a caption, a name in any language, an id",
+            bind="query-params",
+            help="Every word has to occur in the item's texts.",
+        )
+    with second:
+        label = _filter("label", "Class", found.classes.index)
+    with third:
+        domain = _filter("domain", "Domain", found.domains.index)
+    with fourth:
+        split = _filter("split", "Split", found.splits.index)
+    rows = find_items(data.items, text or "", label=label, domain=domain, split=split)
+    view = state.choose_one(
+        PAGE,
+        "view",
+        "Show as",
+        ["pictures" if data.kind == "image" else "texts", "table"],
+        show=lambda name: str(name).capitalize(),
+    )
+    if rows.empty:
+        layout.state_panel(
+            "No item matches", "Use fewer words, or set the filters back to all of them."
+        )
+        return
+    st.caption(f"{plural(len(rows), 'item')} of {data.n:,}")
+    if view == "table":
+        _table(data, rows)
+        return
+    notes = {int(i): str(d) for i, d in zip(rows["id"], rows["domain"], strict=True)}
+    grid.items(data, rows["id"], key=f"{PAGE}_grid", notes=notes, label="Items found")
+    _choose_detail(data, rows)
+
+
+def _filter(column: str, label: str, names: Iterable[object]) -> str:
+    chosen = state.select(PAGE, column, label, [ALL, *(str(name) for name in names)])
+    return "" if chosen == ALL else str(chosen)
+
+
+def _table(data: Dataset, rows: pd.DataFrame) -> None:
+    """Draw the rows; the selected one is shown with all that is known of it."""
+    shown = rows.drop(columns="sha256").head(_TABLE_ROWS)
+    if len(rows) > len(shown):
+        st.caption(f"The first {len(shown):,}; narrow the search to see others.")
+    event = st.dataframe(
+        shown,
+        hide_index=True,
+        key=f"{PAGE}_rows",
+        on_select="rerun",
+        selection_mode="single-row",
+        height=360,
+        alt=f"Items of {data.title}",
+    )
+    picked = event["selection"]["rows"]
+    if picked and picked[0] < len(shown):
+        _detail(data, int(shown["id"].iloc[picked[0]]))
+    else:
+        st.caption("Select a row to see the item.")
+
+
+def _choose_detail(data: Dataset, rows: pd.DataFrame) -> None:
+    ids = [int(i) for i in rows["id"].head(_TABLE_ROWS)]
+    captions = dict(zip(rows["id"], rows["caption"], strict=True))
+    domains = dict(zip(rows["id"], rows["domain"], strict=True))
+    item = state.select(
+        PAGE,
+        "item",
+        "Look at one item",
+        ids,
+        show=lambda i: f"{i} · {_short(str(captions[i]), 40)} · {domains[i]}",
+    )
+    _detail(data, int(item))
+
+
+def _detail(data: Dataset, item: int) -> None:
+    """Draw one item: the picture as an encoder gets it, and every column."""
+    row = data.row(item)
+    left, right = st.columns([1, 3], gap="large")
+    with left:
+        if data.kind == "image":
+            picture = data.image(item)
+            st.image(picture, width=192)
+            st.caption(f"{picture.width} x {picture.height} pixels")
         else:
-            st.caption("None yet.")
-        st.code(f"theodolite extract {data.name} MODEL", language="bash")
-    with st.expander("Add a dataset"):
-        st.caption("A folder of pictures: one sub-folder a label, the file name is the caption.")
-        st.code("theodolite import FOLDER --name NAME", language="bash")
+            st.markdown(f"> {row['caption']}")
+    with right:
+        facts = {name: value for name, value in row.items() if not str(name).startswith("name_")}
+        frame = pd.DataFrame({"column": list(facts), "value": [str(v) for v in facts.values()]})
+        st.dataframe(frame, hide_index=True, alt=f"Columns of item {item}")
+        names = {str(k)[5:]: v for k, v in row.items() if str(k).startswith("name_")}
+        if names:
+            with st.expander(f"Names in {len(names)} locales"):
+                st.dataframe(
+                    pd.DataFrame({"locale": list(names), "name": list(names.values())}),
+                    hide_index=True,
+                    alt=f"Names of item {item}",
+                )
+    others = siblings(data.items, item)
+    if others:
+        st.caption("The same concept in the other domains")
+        by_domain = dict(zip(data.items["id"], data.items["domain"], strict=True))
+        grid.items(
+            data,
+            others,
+            key=f"{PAGE}_siblings",
+            notes={i: str(by_domain[i]) for i in others},
+            label="The same concept",
+        )
+
+
+def origin(ws: Workspace, data: Dataset) -> None:
+    """Draw where the data come from, under which licence, and what is computed from them."""
+    st.subheader("Where it comes from", anchor=False)
+    meta = data.meta
+    rows = [
+        ("Source", meta.get("source") or "not stated"),
+        ("Licence", meta.get("licence") or "not stated: find out before you share results"),
+        ("Note", meta.get("note", "")),
+        ("Imported", str(meta.get("created", ""))[:10]),
+        ("Digest", data.digest[:16]),
+    ]
+    st.markdown("\n".join(f"- **{name}**: {_plain(text)}" for name, text in rows if text))
+    models = pickers.models_with_features(ws, data.name)
+    if models:
+        st.markdown(f"**Features ready**: {listed(map(pickers.model_title, models), most=12)}")
+    else:
+        st.caption(f"No features yet. Extract them: `theodolite extract {data.name} MODEL`.")
+    with st.container(horizontal=True):
+        link("models", "Models")
+        link("explore", "See where everything is")
+
+
+def _plain(text: object) -> str:
+    """Keep other people's words from being read as Markdown."""
+    return str(text).translate({ord(mark): f"\\{mark}" for mark in "\\`*_[]<>$#~|"})
