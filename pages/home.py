@@ -8,8 +8,5 @@ from pages._shell.state import workspace
 
 ws = workspace()
 header("What do your models see?", home_view.holdings(ws), share=False)
-if home_view.preparing(ws):
-    home_view.wait_for_demo()
-else:
-    home_view.findings(ws)
-    home_view.datasets(ws)
+home_view.findings(ws)
+home_view.datasets(ws)

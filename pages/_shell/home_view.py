@@ -66,30 +66,6 @@ def holdings(ws: Workspace) -> list[str]:
     ]
 
 
-def preparing(ws: Workspace) -> bool:
-    """Say whether the demo is still being laid ready and nothing can be shown yet."""
-    return demo_state() == "running" and not any(ws.results.latest(c.kind) for c in CARDS)
-
-
-def wait_for_demo() -> None:
-    """Draw the first seconds of a new workspace, until there is a result to show."""
-    state_panel(
-        "Laying the demo ready",
-        "Pictures, features and results of the demo are being put into your workspace.",
-        "This takes some seconds, once. The page goes on by itself.",
-    )
-    _poll()
-
-
-@st.fragment(run_every=1.0)
-def _poll() -> None:
-    from pages._shell.state import workspace
-
-    if not preparing(workspace()):
-        st.rerun()
-    st.progress(0.0, text="Working")
-
-
 def findings(ws: Workspace) -> None:
     """Draw the four findings, two a row."""
     for pair in (CARDS[:2], CARDS[2:]):

@@ -11,7 +11,7 @@ if str(ROOT) not in sys.path:
 
 import streamlit as st  # noqa: E402
 
-from pages._shell import errors, gate, jobs, layout, state, theme  # noqa: E402
+from pages._shell import errors, gate, jobs, layout, state, theme, waiting  # noqa: E402
 from pages._shell.table import PAGES, page_table  # noqa: E402
 from pages._shell.words import safe  # noqa: E402
 
@@ -39,4 +39,8 @@ with errors.plainly(lambda: layout.ensure_header(question)):
             f"<strong>{safe(ws.root.name)}</strong></p>"
         )
         jobs.sidebar_panel()
-    page.run()
+    if waiting.for_demo(ws):
+        layout.ensure_header(question)
+        waiting.panel()
+    else:
+        page.run()

@@ -38,7 +38,8 @@ def known_models(ws: Workspace) -> list[EncoderInfo]:
 def counts(known: list[EncoderInfo]) -> list[str]:
     """Return how many are in each state."""
     found = Counter(model.status for model in known)
-    return [f"{found[status]:,} {word}" for status, word in STATUS.items() if found[status]]
+    words = {"ready": "ready", "needs-weights": "without weights", "not-loadable": "not loadable"}
+    return [f"{found[status]:,} {word} here" for status, word in words.items() if found[status]]
 
 
 def words(known: list[EncoderInfo]) -> str:

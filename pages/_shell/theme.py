@@ -70,7 +70,7 @@ _CSS = """
         border-top: 1px solid color-mix(in srgb, currentColor 12%, transparent); }
 .th-mosaic tbody th { border-top: 1px solid color-mix(in srgb, currentColor 12%, transparent); }
 .th-mosaic td > div { display: flex; flex-wrap: wrap; gap: 3px; }
-.th-mosaic img { width: 32px; height: 32px; object-fit: contain; background: #fff;
+.th-mosaic img { width: 28px; height: 28px; object-fit: contain; background: #fff;
         border-radius: 4px; border: 1px solid color-mix(in srgb, currentColor 14%, transparent); }
 .th-mosaic small { color: color-mix(in srgb, currentColor 68%, transparent); }
 .th-state { border: 1px dashed color-mix(in srgb, currentColor 30%, transparent);
