@@ -34,6 +34,8 @@ _HOME = {
     "simpson_check": "study",
     "model_registry": "registry",
     "published_accuracy": "registry",
+    "published_panel": "published",
+    "score_record": "record",
 }
 
 __all__ = sorted(_HOME)

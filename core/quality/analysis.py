@@ -13,6 +13,17 @@ import numpy as np
 import pandas as pd
 
 from core.errors import BadInput, NotFound
+from core.quality.tables import (
+    encoder_facts,
+    metric_table,
+    model_table,
+    prediction_table,
+    short_title,
+    spec_table,
+    spectrum_table,
+    sweep_table,
+    twonn_table,
+)
 from core.results import Result
 from core.types import Features, LeftOut
 
@@ -36,7 +47,6 @@ DEFAULTS: dict[str, Any] = {
 #: Below this many encoders no correlation is claimed.
 ENOUGH_MODELS = 8
 _CLUSTERS = ("concept", "group_id")
-_MOST_EIGENVALUES = 2048
 
 Progress = Callable[[float, str], None]
 
@@ -98,23 +108,6 @@ def default_models(workspace: Workspace, dataset: Dataset) -> list[str]:
     return sorted(set(wanted))
 
 
-def encoder_facts(model: str) -> dict[str, str]:
-    """Return title, modality, family, arch_class and objective; empty where not known."""
-    from core.encoders.catalogue import DEMO
-
-    info = DEMO.get(model)
-    if info is None:
-        modality = "text" if model.endswith("/text") else ""
-        return {
-            "title": model, "modality": modality, "family": model.split(":")[0],
-            "arch_class": "", "objective": "",
-        }  # fmt: skip
-    return {
-        "title": info.title, "modality": info.modality, "family": info.family,
-        "arch_class": info.arch_class, "objective": info.objective,
-    }  # fmt: skip
-
-
 def compute(
     workspace: Workspace, params: Mapping[str, Any], progress: Progress | None = None
 ) -> Result:
@@ -132,8 +125,8 @@ def compute(
     Returns
     -------
     Result
-        Tables ``models``, ``metrics``, ``sweep``, ``spectrum``, ``twonn`` and, for eight or
-        more encoders, ``correlations``.
+        Tables ``models``, ``metrics``, ``sweep``, ``spectrum``, ``twonn``, ``predictions``,
+        ``specs`` and, for eight or more encoders, ``correlations``.
     """
     from core.quality.record import score_record
 
@@ -226,15 +219,17 @@ def _result(
     test: pd.DataFrame,
     left_out: Sequence[LeftOut],
 ) -> Result:
-    models = _model_table(params, records)
+    models = model_table(params, records)
     groups = test[params["cluster"]].to_numpy() if params["cluster"] else np.arange(len(test))
     lead = _lead(models, records, groups, params)
     tables = {
         "models": models,
-        "metrics": _metric_table(records),
-        "sweep": _sweep_table(records),
-        "spectrum": _spectrum_table(records),
-        "twonn": _twonn_table(records),
+        "metrics": metric_table(records),
+        "sweep": sweep_table(records),
+        "spectrum": spectrum_table(records),
+        "twonn": twonn_table(records),
+        "predictions": prediction_table(records, test, params["label"]),
+        "specs": spec_table(),
     }
     if len(records) >= ENOUGH_MODELS:
         tables["correlations"] = _correlations(tables, params)
@@ -251,78 +246,6 @@ def _result(
         **lead,
     }
     return Result(KIND, dict(params), summary, tables, {}, tuple(left_out))
-
-
-def _model_table(params: Mapping[str, Any], records: Mapping[str, Record]) -> pd.DataFrame:
-    rows = []
-    for model, r in records.items():
-        facts = encoder_facts(model)
-        rows.append(
-            {
-                "model": model, "title": facts["title"], "layer": params["layers"][model],
-                "family": facts["family"], "arch_class": facts["arch_class"],
-                "objective": facts["objective"], "d": r.linear.d,
-                "n_train": r.linear.n_train, "n_test": r.linear.n_test,
-                "rows_per_feature": r.linear.rows_per_feature,
-                "linear": r.linear.accuracy, "linear_lo": r.linear_interval.lo,
-                "linear_hi": r.linear_interval.hi, "linear_per_class": r.linear.per_class,
-                "linear_wilson_lo": r.linear.interval.lo, "linear_wilson_hi": r.linear.interval.hi,
-                "knn": r.knn.accuracy, "knn_lo": r.knn_interval.lo, "knn_hi": r.knn_interval.hi,
-                "knn_per_class": r.knn.per_class, "knn_cosine": r.knn_cosine.accuracy,
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows).sort_values("linear", ascending=False, ignore_index=True)
-
-
-def _metric_table(records: Mapping[str, Record]) -> pd.DataFrame:
-    rows = []
-    for model, record in records.items():
-        for name, metric in record.metrics.items():
-            lo, hi = metric.band or (float("nan"), float("nan"))
-            rows.append(
-                {
-                    "model": model, "metric": name, "value": metric.value, "lo": lo, "hi": hi,
-                    "n_used": metric.n_used, "flags": " ".join(metric.flags),
-                }
-            )  # fmt: skip
-            rows += [
-                {
-                    "model": model, "metric": f"{name}.{extra}", "value": value,
-                    "lo": float("nan"), "hi": float("nan"), "n_used": metric.n_used, "flags": "",
-                }
-                for extra, value in metric.detail.items()
-            ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def _sweep_table(records: Mapping[str, Record]) -> pd.DataFrame:
-    rows = [
-        {
-            "model": model, "ridge": ridge, "accuracy": probe.accuracy,
-            "lo": probe.interval.lo, "hi": probe.interval.hi,
-            "rows_per_feature": probe.rows_per_feature,
-        }
-        for model, record in records.items()
-        for ridge, probe in record.sweep.items()
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def _spectrum_table(records: Mapping[str, Record]) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame({"model": m, "i": np.arange(1, len(top) + 1), "eigenvalue": top})
-        for m, record in records.items()
-        for top in [record.eigenvalues[:_MOST_EIGENVALUES]]
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _twonn_table(records: Mapping[str, Record]) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame({"model": m, "ln_mu": record.twonn_x, "height": record.twonn_y})
-        for m, record in records.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def _correlations(tables: Mapping[str, pd.DataFrame], params: Mapping[str, Any]) -> pd.DataFrame:
@@ -369,20 +292,21 @@ def _lead(
 
 def _headline(models: pd.DataFrame, lead: Mapping[str, Any]) -> str:
     best = models.iloc[0]
+    title, other = short_title(best["title"]), short_title(lead.get("second_title", ""))
     value = (
         f"{100 * best['linear']:.1f} % [{100 * best['linear_lo']:.1f}, "
         f"{100 * best['linear_hi']:.1f}]"
     )
     if "second" not in lead:
-        return f"{best['title']} reaches {value} with a linear probe; there is nothing to compare."
+        return f"{title} reaches {value} with a linear probe; there is nothing to compare."
     gap = lead.get("lead")
     if gap and gap[1] > 0:
         return (
-            f"{best['title']} suits this data best: {value} with a linear probe, "
+            f"{title} suits this data best: {value} with a linear probe, "
             f"{100 * gap[0]:.1f} points [{100 * gap[1]:.1f}, {100 * gap[2]:.1f}] ahead of "
-            f"{lead['second_title']}."
+            f"{other}."
         )
     return (
-        f"Cannot tell {best['title']} ({value} with a linear probe) from "
-        f"{lead['second_title']}: their difference is within chance."
+        f"Cannot tell {title} ({value} with a linear probe) from "
+        f"{other}: their difference is within chance."
     )

@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from core.quality.flags import FLAGS
+
 if TYPE_CHECKING:
     from core.quality.sample import Sample
-
-#: Every flag a value may carry, in the words the page shows.
-FLAGS: Mapping[str, str] = {
-    "nonfinite_rows": "Rows with NaN or infinity were left out.",
-    "invalid": "More than 1 % of the rows are not finite: do not use this record.",
-    "zero_rows": "Some rows are all zero; measures on unit rows leave them out.",
-    "too_few_rows": "Too few rows for this metric.",
-    "collapsed": "The cloud is constant up to rounding: there is nothing to measure.",
-    "near_collapse": "Rows are almost identical; centred metrics cannot see that.",
-    "rank_capped": "No more samples than features: at most n - 1 directions exist.",
-    "rank_deficient": "Some directions carry no variance; the last one that does is used.",
-    "few_eigenvalues": "Fewer than five usable eigenvalues in the fit range.",
-    "duplicates": "Exact duplicates were counted once.",
-    "quantized": "Many samples have two equally near neighbours: the features are quantized.",
-    "lower_bound": "Above about 20 the estimate is biased low: read it as a lower bound.",
-    "subsampled": "Computed on a seeded subset of the rows.",
-}
 
 
 @dataclass(frozen=True)
@@ -44,7 +29,7 @@ class Metric:
     n_used : int
         Rows the value rests on.
     flags : tuple of str
-        Keys of :data:`FLAGS`.
+        Keys of :data:`core.quality.flags.FLAGS`.
     band : (float, float), optional
         Lowest and highest value over repeated subsamples.
     detail : dict
@@ -58,7 +43,7 @@ class Metric:
     detail: dict[str, float] = field(default_factory=dict)
 
     def flagged(self, *flags: str) -> Metric:
-        """Return a copy with more flags, each once, in the order of :data:`FLAGS`."""
+        """Return a copy with more flags, each once, in the order of ``FLAGS``."""
         have = {*self.flags, *flags}
         return replace(self, flags=tuple(f for f in FLAGS if f in have))
 

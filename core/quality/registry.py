@@ -54,7 +54,7 @@ AXES: dict[str, str] = {
     "embed_dim": "feature width",
     "input_size_extract": "input size, pixels",
 }
-POPULATIONS: dict[str, str] = {"core260": "260 models", "all": "all 554 models"}
+POPULATIONS: dict[str, str] = {"core260": "260 models", "all": "554 models"}
 
 
 @cache

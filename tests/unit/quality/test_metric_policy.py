@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import core.quality as q
 from core.errors import BadInput, NotFound
-from core.quality.base import FLAGS, metric_specs
+from core.quality.base import metric_specs
+from core.quality.flags import FLAGS
 from core.quality.metrics.alpha_req import power_law
 from core.quality.sample import Sample
 
@@ -172,7 +173,10 @@ def test_subsampling_is_seeded_flagged_and_the_same_for_every_model():
     assert a["rankme"].n_used == 400
     assert "subsampled" in a["rankme"].flags
     assert a["twonn"].value == pytest.approx(b["twonn"].value, rel=1e-6)
-    assert a["twonn"].value != q.label_free_metrics(x, names=names, max_rows=400, seed=4)["twonn"].value
+    assert (
+        a["twonn"].value
+        != q.label_free_metrics(x, names=names, max_rows=400, seed=4)["twonn"].value
+    )
     dse = q.label_free_metrics(x, names=["diffusion_spectral_entropy"])
     metric = dse["diffusion_spectral_entropy"]
     assert metric.n_used == 2000
