@@ -133,6 +133,7 @@ def compute(
     """
     from core.contrast import report
     from core.contrast.koda import koda
+    from core.linalg.kernels import Kernel
 
     items, tables, left_out = _inputs(workspace, params)
     step = _steps(progress)
@@ -148,7 +149,7 @@ def compute(
         seed=params["seed"],
         progress=step(0.0, 0.8),
     )
-    a, b = result.similarities
+    a, b = (s for s in result.similarities if isinstance(s, Kernel))
     views = (report.cosine_view(a), report.cosine_view(b))
     clusters = result.clusters(seed=params["seed"])
     ids = items["id"].to_numpy(dtype=np.int64)
@@ -274,7 +275,7 @@ def _headline(directions: pd.DataFrame, groups: pd.DataFrame | None) -> str:
     ranked = groups.assign(lead=groups["k_a"] - groups["k_b"], sure=groups["named"].astype(bool))
     best = ranked.sort_values(["sure", "lead"], ascending=False).iloc[0]
     count = f"{len(groups)} groups" if len(groups) > 1 else "1 group"
-    return f"{count}; the clearest: {best['title']} (A {best['cos_a']:.2f}, B {best['cos_b']:.2f})."
+    return f"{count}; the clearest: {best['title']} (A {best['k_a']:.2f}, B {best['k_b']:.2f})."
 
 
 def _maps(a: Kernel, b: Kernel) -> dict[str, np.ndarray]:
@@ -305,7 +306,7 @@ def _spectra(a: Kernel, b: Kernel, seed: int) -> dict[str, np.ndarray]:
         matrix = kernel.dense()
         start = random_block(kernel.n, 4, seed=seed, device=matrix.device)
         found = top_eigenpairs(
-            lambda x, m=matrix: m @ x, start, k=min(_SPECTRUM, a.n), tol=1e-5, max_basis=96
+            matrix.__matmul__, start, k=min(_SPECTRUM, a.n), tol=1e-3, max_basis=96
         )
         out[name] = found.values
     return out

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from core.contrast.solver import CERTIFIED_GAP, Solution, solve
-from core.linalg.lanczos import random_block, top_eigenpairs
+from core.linalg.lanczos import Eigenpairs, random_block, top_eigenpairs
 
 _MAX_COLUMNS = 40
 _MAX_ROUNDS = 40
@@ -52,17 +52,14 @@ class _Space:
 
     def add(self, block: torch.Tensor) -> int:
         """Take in new columns; return how many were not already in the span."""
-        if self.project is not None:
-            block = self.project(block)
-        norms = torch.linalg.vector_norm(block, dim=0).clamp(min=1e-300)
-        block = block / norms
-        if self.Z.numel():
-            for _ in range(2):
-                block = block - self.Z @ (self.Z.T @ block)
-        q, r = torch.linalg.qr(block)
-        q = q[:, torch.abs(torch.diagonal(r)) > 1e-10]
-        if self.Z.numel() and q.shape[1]:
-            q = torch.linalg.qr(q - self.Z @ (self.Z.T @ q))[0]
+        norms = torch.linalg.vector_norm(block, dim=0)
+        q = self._outside(block / norms.clamp(min=1e-300))
+        # What is left of columns already known is rounding: normalised, it would bring a
+        # deflated direction back. So the remainder is cleaned again after it is scaled up.
+        for _ in range(2):
+            q, r = torch.linalg.qr(q)
+            q = self._outside(q[:, torch.abs(torch.diagonal(r)) > 1e-8])
+        q = torch.linalg.qr(q)[0]
         if not q.shape[1]:
             return 0
         images = self.A @ q, self.B @ q
@@ -73,6 +70,11 @@ class _Space:
         else:
             self.Z, self.AZ, self.BZ = q, images[0], images[1]
         return int(q.shape[1])
+
+    def _outside(self, block: torch.Tensor) -> torch.Tensor:
+        if self.Z.numel():
+            block = block - self.Z @ (self.Z.T @ block)
+        return self.project(block) if self.project is not None else block
 
     def forms(self) -> tuple[np.ndarray, np.ndarray]:
         a, b = (self.Z.T @ self.AZ).cpu().numpy(), (self.Z.T @ self.BZ).cpu().numpy()
@@ -132,7 +134,8 @@ def solve_columns(
     if not _feasible(space, eps, n, seed):
         return _settle_infeasible(A, B, eps, space, floor)
     upper, best_lam, mu, scale = np.inf, 0.0, 0.0, 0.0
-    tightness = _LANCZOS_TOL
+    # An eigenvalue's error is about the square of its vector's residual.
+    tightness = max(_LANCZOS_TOL, 0.1 * tol**0.5)
     for turn in range(_MAX_ROUNDS):
         inner = solve(*space.forms(), eps, tol=1e-13, floor=floor)
         lam = inner.multiplier
@@ -155,23 +158,14 @@ def solve_columns(
     return _finish(space, inner, (best_lam, mu), eps, seed, certify=certify)
 
 
-def _top(space: _Space, lam: float, y: np.ndarray, seed: int, tol: float):  # noqa: ANN202
+def _top(space: _Space, lam: float, y: np.ndarray, seed: int, tol: float) -> Eigenpairs:
     """Leading two eigenpairs of A - lam B, started at the current point."""
     x = space.Z @ torch.from_numpy(y[:, None]).to(space.Z.device)
     noise = random_block(x.shape[0], 1, seed=seed, device=x.device)
     # Without a random part Lanczos could stay in an invariant subspace that misses the top.
     first = x + 0.05 * noise / torch.linalg.vector_norm(noise)
-    project = space.project
-
-    def apply(block: torch.Tensor) -> torch.Tensor:
-        out = space.A @ block
-        if lam:
-            out = out - lam * (space.B @ block)
-        return project(out) if project is not None else out
-
-    if project is not None:
-        first = project(first)
-    return top_eigenpairs(apply, first, k=2, tol=tol)
+    first = space.project(first) if space.project is not None else first
+    return top_eigenpairs(_difference(space, lam), first, k=2, tol=tol)
 
 
 def _feasible(space: _Space, eps: float, n: int, seed: int) -> bool:
@@ -230,7 +224,7 @@ def _finish(
         else:
             # Two independent starts: a Ritz value that is not the top would show as a rise.
             again = top_eigenpairs(
-                _penalised(space, lam),
+                _difference(space, lam),
                 _fresh(space, seed + 101),
                 k=1,
                 tol=1e-9,
@@ -246,7 +240,13 @@ def _finish(
     return ColumnSolution(solution, space.Z, certificate)
 
 
-def _penalised(space: _Space, lam: float) -> Callable[[torch.Tensor], torch.Tensor]:
+def _difference(space: _Space, lam: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return the product with A - lam B, in the complement of earlier directions."""
+    if isinstance(space.A, torch.Tensor) and isinstance(space.B, torch.Tensor):
+        # Formed once: products are bound by memory, and one matrix is half of two.
+        matrix = torch.sub(space.A, space.B, alpha=lam) if lam else space.A
+        return lambda block: matrix @ block
+
     def apply(block: torch.Tensor) -> torch.Tensor:
         out = space.A @ block
         if lam:
@@ -275,6 +275,6 @@ def _cholesky_bound(
             return mu + delta * scale, "cholesky"
         if delta == 1e-8:
             # The Ritz value was not sharp enough: sharpen it once before widening further.
-            sharp = top_eigenpairs(_penalised(space, lam), _fresh(space, seed + 7), tol=1e-9)
+            sharp = top_eigenpairs(_difference(space, lam), _fresh(space, seed + 7), tol=1e-9)
             mu = max(mu, float(sharp.values[0]))
     return mu + scale, "none"

@@ -9,27 +9,31 @@ Axes: n samples, k directions, m columns of both feature tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 
 from core.contrast.clusters import orient
+from core.contrast.inputs import (
+    FeatureSimilarity,
+    Matrix,
+    MatrixSimilarity,
+    lapack_thread,
+    raw_epsilon,
+    square_matrix,
+)
 from core.contrast.lowrank import lift, reduce
 from core.contrast.scale import Scale, automatic_scale, fixed_scale
 from core.contrast.sequence import Direction, Progress, solve_sequence, solve_sequence_free
 from core.contrast.spec import feature_pair
-from core.contrast.types import EPSILON_MODES, KodaResult, Similarity
-from core.device import one_thread, pick_device
+from core.contrast.types import KodaResult, Similarity
+from core.device import pick_device
 from core.errors import BadInput
-from core.linalg.kernels import DENSE_LIMIT, Kernel, Table, leading_eigenvalue, make_kernel
+from core.linalg.kernels import DENSE_LIMIT, Kernel, Table, make_kernel
 
 EXACT_LIMIT = 10_000  # above this the Gaussian kernel is approximated by random features
 DEFAULT_FREQUENCIES = 1000
-Matrix = np.ndarray | torch.Tensor
 
 
 def koda(
@@ -154,9 +158,7 @@ def koda_kernels(
             progress=progress,
         )
         notes = result.notes if plain_cosine else (*result.notes, *_limit_note(a, n_features))
-        return replace(
-            result, similarities=(a, b), bandwidths=_bandwidths(a, b), notes=notes
-        )
+        return replace(result, similarities=(a, b), bandwidths=_bandwidths(a, b), notes=notes)
     if a.n <= DENSE_LIMIT:
         A, B = a.dense(), b.dense()
         eps = raw_epsilon(epsilon_mode, epsilon, a.n, B)
@@ -212,7 +214,7 @@ def koda_dense(
     >>> round(float(r.objective[0]), 9), r.status[0]
     (2.25, 'active')
     """
-    A, B = _square(K_a, "K_a"), _square(K_b, "K_b")
+    A, B = square_matrix(K_a, "K_a"), square_matrix(K_b, "K_b")
     if A.shape != B.shape:
         raise BadInput(f"K_a is {tuple(A.shape)} and K_b {tuple(B.shape)}; they must match.")
     if not np.isfinite(epsilon):
@@ -275,102 +277,13 @@ def koda_features(
     directions = lift(phi_a, phi_b, weights).T
     size = float(found[0].solution.scale)
     pair = (FeatureSimilarity(phi_a), FeatureSimilarity(phi_b))
-    notes = ()
+    notes: tuple[str, ...] = ()
     if mass.min() < 1.0 - 1e-6:
         notes = (
             "epsilon is too tight: some directions lie partly outside the range of the features; "
             "only the part inside is shown.",
         )
     return _result(found, directions, eps, size, pair, mass=mass, weights=weights, notes=notes)
-
-
-@dataclass(frozen=True)
-class MatrixSimilarity:
-    """A kernel that is held as a matrix."""
-
-    matrix: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """Number of samples."""
-        return len(self.matrix)
-
-    def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """Return k(rows, cols)."""
-        return self.matrix[np.ix_(rows, cols)]
-
-
-@dataclass(frozen=True)
-class FeatureSimilarity:
-    """The kernel of a table of features."""
-
-    phi: Matrix
-
-    @property
-    def n(self) -> int:
-        """Number of samples."""
-        return len(self.phi)
-
-    def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """Return k(rows, cols)."""
-        left, right = self.phi[rows], self.phi[cols]
-        out = left @ right.T
-        return out.double().cpu().numpy() if isinstance(out, torch.Tensor) else np.asarray(out)
-
-
-def raw_epsilon(
-    mode: str, value: float, n: int, reference: Kernel | Matrix, *, rank: int | None = None
-) -> float:
-    """Return epsilon in raw units (K_ii = 1).
-
-    Parameters
-    ----------
-    mode : {"unit_trace", "floor", "quantile", "fraction"}
-        ``value`` is in units of K_B / n; raw; a quantile of K_B's eigenvalues (0 to 1); a share
-        of lmax(K_B).
-    value : float
-    n : int
-    reference : Kernel or array
-        K_B, or its reduced form, for the last two modes.
-    rank : int, optional
-        Number of covariance eigenvalues the quantile runs over.
-
-    Raises
-    ------
-    BadInput
-        Unknown mode, a value out of range, or a quantile of a kernel too large to diagonalise.
-    """
-    if mode not in EPSILON_MODES:
-        raise BadInput(f"epsilon_mode={mode!r} is not known.", f"Use one of {EPSILON_MODES}.")
-    if not np.isfinite(value) or value < 0.0:
-        raise BadInput(f"epsilon={value} must be a number of at least 0.")
-    if mode in ("unit_trace", "floor"):
-        return value * n if mode == "unit_trace" else value
-    if value > 1.0:
-        raise BadInput(f"epsilon={value} is a share in mode {mode!r}: at most 1.")
-    if isinstance(reference, Kernel):
-        if mode == "quantile":
-            raise BadInput(
-                f"The eigenvalues of an exact kernel of {reference.n:,} rows are not computed.",
-                "Use n_features, or the epsilon modes 'floor' or 'fraction'.",
-            )
-        return value * leading_eigenvalue(reference)
-    matrix = reference.cpu().numpy() if isinstance(reference, torch.Tensor) else reference
-    spectrum = np.sort(np.linalg.eigvalsh(matrix))[::-1]
-    if mode == "fraction":
-        return value * float(spectrum[0])
-    if rank is not None:
-        padded = np.zeros(rank)
-        padded[: min(rank, len(spectrum))] = spectrum[:rank]
-        spectrum = padded
-    return float(np.quantile(np.maximum(spectrum, 0.0), value))
-
-
-@contextmanager
-def lapack_thread() -> Iterator[None]:
-    """One thread for LAPACK-bound work, in torch, numpy and scipy alike."""
-    with one_thread(), threadpool_limits(limits=1, user_api="blas"):
-        yield
 
 
 def _scale(
@@ -414,17 +327,6 @@ def _limit_note(a: Kernel, n_features: int | None) -> tuple[str, ...]:
 
 def _bandwidths(a: Kernel, b: Kernel) -> dict[str, dict[str, float]]:
     return {"target": a.bandwidths, "reference": b.bandwidths}
-
-
-def _square(matrix: Matrix, name: str) -> torch.Tensor:
-    out = torch.as_tensor(matrix, dtype=torch.float64)
-    if out.ndim != 2 or out.shape[0] != out.shape[1] or not len(out):
-        raise BadInput(f"{name} has shape {tuple(out.shape)}; a square matrix (n, n) is needed.")
-    if not bool(torch.isfinite(out).all()):
-        raise BadInput(f"{name} holds a value that is not finite.")
-    if float((out - out.T).abs().max()) > 1e-8 * max(float(out.abs().max()), 1e-300):
-        raise BadInput(f"{name} is not symmetric.", "A kernel matrix has k(i, j) = k(j, i).")
-    return 0.5 * (out + out.T)
 
 
 def _check_count(n_directions: int, n: int) -> None:

@@ -55,11 +55,11 @@ def gram(phi_a: np.ndarray | torch.Tensor, phi_b: np.ndarray | torch.Tensor) -> 
     On the CPU by BLAS syrk (half the products of a general multiplication).
     """
     d1, d2 = phi_a.shape[1], phi_b.shape[1]
-    if isinstance(phi_a, torch.Tensor) and phi_a.is_cuda:
+    if isinstance(phi_a, torch.Tensor) and isinstance(phi_b, torch.Tensor) and phi_a.is_cuda:
         total = torch.zeros((d1 + d2, d1 + d2), dtype=torch.float64, device=phi_a.device)
         for at in range(0, len(phi_a), _ROWS):
-            rows = torch.cat([phi_a[at : at + _ROWS], phi_b[at : at + _ROWS]], 1).double()
-            total += rows.T @ rows
+            both = torch.cat([phi_a[at : at + _ROWS], phi_b[at : at + _ROWS]], 1).double()
+            total += both.T @ both
         return total.cpu().numpy()
     left, right = np.asarray(phi_a), np.asarray(phi_b)
     out = np.zeros((d1 + d2, d1 + d2), order="F")

@@ -8,10 +8,10 @@ import torch
 
 from core.contrast.clusters import coherence, extract_clusters, neighbours_of_set
 from core.contrast.columns import solve_columns
-from core.contrast.koda import lapack_thread
+from core.contrast.inputs import lapack_thread
 from core.contrast.spec import spec_dense
 from core.contrast.types import Cluster, KodaResult, ScalePoint
-from core.contrast.words import Vocabulary, group_columns, purity
+from core.contrast.words import Vocabulary, distinct, group_columns, purity
 from core.linalg.kernels import DENSE_LIMIT, Kernel
 from core.linalg.lanczos import random_block
 
@@ -99,8 +99,7 @@ def neighbour_purity(view: Kernel, rows: np.ndarray) -> float:
 
 
 def _names(cluster: Cluster, vocabulary: Vocabulary, items: pd.DataFrame) -> dict[str, object]:
-    words = vocabulary.describe(cluster.rows)
-    record: dict[str, object] = {"words": ", ".join(words)}
+    record: dict[str, object] = {}
     shares = {}
     for column in group_columns(items):
         value, share = purity(items[column], cluster.rows)
@@ -113,11 +112,22 @@ def _names(cluster: Cluster, vocabulary: Vocabulary, items: pd.DataFrame) -> dic
         max(style_share, label_share) >= STYLE_PURITY
         or any(share >= SUBGROUP_PURITY for _, share in finer)
     )
-    title = ", ".join(words[:2]) or (label if label_share >= 0.5 else "") or "mixed"
+    words = _words(cluster.rows, vocabulary, items, label if label_share >= 0.5 else "")
+    record["words"] = ", ".join(words)
+    title = ", ".join(words) or (label if label_share >= 0.5 else "") or "mixed"
     if style and style_share >= STYLE_PURITY:
         title = f"{title} of {style}"
     record["title"] = title
     return record
+
+
+def _words(rows: np.ndarray, vocabulary: Vocabulary, items: pd.DataFrame, label: str) -> list[str]:
+    """Two words that set the rows apart within their own label, then one from all others."""
+    close: list[str] = []
+    if label:
+        among = np.flatnonzero((items["label"].astype(str) == label).to_numpy())
+        close = vocabulary.describe(rows, 2, among=among)
+    return distinct([*close, *vocabulary.describe(rows, 3)], 3)
 
 
 def members_table(clusters: list[Cluster], ids: np.ndarray) -> pd.DataFrame:
@@ -212,7 +222,9 @@ def scale_table(path: tuple[ScalePoint, ...], chosen: float) -> pd.DataFrame:
     )
 
 
-def epsilon_table(a: Kernel, b: Kernel, epsilon: float, *, seed: int, points: int = 12) -> pd.DataFrame:
+def epsilon_table(
+    a: Kernel, b: Kernel, epsilon: float, *, seed: int, points: int = 12
+) -> pd.DataFrame:
     """Return p*(eps) and lambda of the first direction over ``points`` values, and SPEC's point.
 
     Empty above 3,000 samples, where no matrix is held.

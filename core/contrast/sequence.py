@@ -116,7 +116,7 @@ def solve_sequence_free(
         def project(block: torch.Tensor, kept: torch.Tensor = kept) -> torch.Tensor:
             return block - kept @ (kept.T @ block)
 
-        start = project(_start(n, basis, seed, device))
+        start = _start(n, basis, seed, device)
         step = solve_columns(A, B, eps, start, tol=tol, seed=seed + k, project=project, floor=floor)
         floor = floor or _ROUNDING * step.solution.scale
         found.append(Direction(step.solution, step.solution.x, step.certificate))
@@ -131,7 +131,7 @@ def solve_sequence_free(
 def _retried(
     A: torch.Tensor, B: torch.Tensor, eps: float, step: ColumnSolution, seed: int, floor: float
 ) -> ColumnSolution:
-    """A gap too wide means a missed eigenvector: start again from here with another seed."""
+    """Start again with another seed where a wide gap means a missed eigenvector."""
     wide = step.solution.gap > CERTIFIED_GAP * max(step.solution.scale, 1e-300)
     if not wide or step.certificate == "eigen":
         return step
@@ -149,7 +149,7 @@ def _start(
 
 
 def _reflector(x: np.ndarray) -> np.ndarray:
-    """Unit v with (I - 2 v v') x = -sign(x_1) e1 (the sign that cannot cancel)."""
+    """Return the unit v with (I - 2 v v') x = -sign(x_1) e1 (the sign that cannot cancel)."""
     v = x / np.linalg.norm(x)
     v[0] += 1.0 if v[0] >= 0.0 else -1.0
     return v / np.linalg.norm(v)

@@ -189,7 +189,7 @@ def _next_multiplier(lo: _Point, hi: _Point, step: int) -> float:
 
 
 def _boundary(problem: _Problem, cut: float, scale: float) -> Solution:
-    """eps = lmin(B): only the bottom eigenspace of B is feasible; D may not be attained."""
+    """Solve at eps = lmin(B), where only the bottom eigenspace of B is feasible."""
     values, vectors = np.linalg.eigh(problem.B)
     space = vectors[:, values <= cut]
     x = space @ extreme(space.T @ problem.A @ space, largest=True)[1]

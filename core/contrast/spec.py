@@ -64,7 +64,10 @@ def spec(
     if a.n != b.n:
         raise BadInput(f"target has {a.n:,} rows and reference {b.n:,}; they must match.")
     if kernel == "rbf":
-        a, b = match_group_size(a, group_size, seed=seed), match_group_size(b, group_size, seed=seed)
+        a, b = (
+            match_group_size(a, group_size, seed=seed),
+            match_group_size(b, group_size, seed=seed),
+        )
     single = kernel == "cosine" and len(a.parts) == len(b.parts) == 1
     if single or n_features is not None:
         return spec_features(

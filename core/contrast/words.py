@@ -16,8 +16,50 @@ import pandas as pd
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]+")
 _COMMON = frozenset(
-    "a an and are as at by for from in into is it its of on or that the this to with without "
-    "der die das und le la les et de du des el los las un una en il lo".split()
+    {
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "by",
+        "for",
+        "from",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "of",
+        "on",
+        "or",
+        "that",
+        "the",
+        "this",
+        "to",
+        "with",
+        "without",
+        "der",
+        "die",
+        "das",
+        "und",
+        "le",
+        "la",
+        "les",
+        "et",
+        "de",
+        "du",
+        "des",
+        "el",
+        "los",
+        "las",
+        "un",
+        "una",
+        "en",
+        "il",
+        "lo",
+    }
 )
 _PRIOR = 50.0  # pseudo-words of the prior: about the words of a small set
 _LEAST_SHARE = 0.3  # a word must hold for this share of the set to describe it
@@ -43,7 +85,9 @@ class Vocabulary:
         self.words = [words_of(c) for c in captions]
         self.total = Counter(w for words in self.words for w in words)
 
-    def describe(self, rows: np.ndarray, most: int = 3) -> list[str]:
+    def describe(
+        self, rows: np.ndarray, most: int = 3, *, among: np.ndarray | None = None
+    ) -> list[str]:
         """Return the words that set these rows apart, strongest first (may be empty).
 
         Parameters
@@ -52,31 +96,37 @@ class Vocabulary:
             Row numbers of the set.
         most : int
             Most words returned.
+        among : ndarray of int, optional
+            Rows of the background, the set included; all by default. Among faces "face" says
+            nothing and "frowning" does.
         """
         inside = Counter(w for row in rows for w in self.words[int(row)])
-        everything = sum(self.total.values())
+        total = self.total
+        if among is not None:
+            total = Counter(w for row in np.union1d(among, rows) for w in self.words[int(row)])
+        everything = sum(total.values())
         n_in = sum(inside.values())
         n_out = everything - n_in
         scored = []
         for word, count in inside.items():
             if count < max(2.0, _LEAST_SHARE * len(rows)):
                 continue
-            prior = _PRIOR * self.total[word] / everything
-            y_in, y_out = count + prior, self.total[word] - count + prior
+            prior = _PRIOR * total[word] / everything
+            y_in, y_out = count + prior, total[word] - count + prior
             odds_in = np.log(y_in / (n_in + _PRIOR - y_in))
             odds_out = np.log(y_out / max(n_out + _PRIOR - y_out, 1e-9))
             z = (odds_in - odds_out) / np.sqrt(1.0 / y_in + 1.0 / y_out)
             if z > 1.96:
                 scored.append((-z, word))
-        return _distinct([word for _, word in sorted(scored)], most)
+        return distinct([word for _, word in sorted(scored)], most)
 
 
-def _distinct(words: list[str], most: int) -> list[str]:
+def distinct(words: list[str], most: int) -> list[str]:
     """Keep the first of two words that share a stem: clock, clocks."""
     kept: list[str] = []
     for word in words:
         stem = word.rstrip("s")
-        if all(stem != other.rstrip("s") and stem not in other for other in kept):
+        if not any(stem in other or other.rstrip("s") in stem for other in kept):
             kept.append(word)
         if len(kept) == most:
             break

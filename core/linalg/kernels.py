@@ -11,7 +11,7 @@ Axes: n rows, d features, m group size (leading eigenvalue of the raw kernel).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -107,6 +107,7 @@ class Kernel:
     scales: tuple[float, ...]
     factor: float
     names: tuple[str, ...]
+    _known: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -122,7 +123,7 @@ class Kernel:
 
     def with_factor(self, factor: float) -> Kernel:
         """Return the same kernel at another bandwidth."""
-        return Kernel(self.parts, self.kind, self.scales, factor, self.names)
+        return Kernel(self.parts, self.kind, self.scales, factor, self.names, self._known)
 
     def subset(self, rows: np.ndarray) -> Kernel:
         """Return the kernel over some rows."""
@@ -133,7 +134,10 @@ class Kernel:
 
     def joined(self) -> torch.Tensor:
         """Return [u / s_u; v / s_v], shape (n, sum d): what one Gaussian sees."""
-        return torch.cat([p / s for p, s in zip(self.parts, self.scales, strict=True)], dim=1)
+        if "joined" not in self._known:
+            scaled = [p / s for p, s in zip(self.parts, self.scales, strict=True)]
+            self._known["joined"] = torch.cat(scaled, dim=1)
+        return self._known["joined"]
 
     def block(self, rows: np.ndarray | slice, cols: np.ndarray | slice) -> torch.Tensor:
         """Return k(rows, cols) as a float64 tensor."""
@@ -144,10 +148,8 @@ class Kernel:
                 out = similarity if out is None else out * similarity
             assert out is not None
             return out
-        squared = 0.0
-        for part, scale in zip(self.parts, self.scales, strict=True):
-            squared = squared + _squared_distance(part[rows], part[cols]) / scale**2
-        return torch.exp(squared / (-2.0 * self.factor**2))
+        joined = self.joined()
+        return torch.exp_(_squared_distance(joined[rows], joined[cols]).mul_(-0.5 / self.factor**2))
 
     def dense(self) -> torch.Tensor:
         """Return the whole matrix; refused above 3,000 rows."""

@@ -69,10 +69,11 @@ def fourier_features(
         torch.from_numpy(w / (kernel.factor * s)).to(device)
         for w, s in zip(draws, kernel.scales, strict=True)
     ]
+    stacked = torch.cat(scaled)  # (sum d, r): phases of several modalities add
     out = torch.empty((kernel.n, 2 * n_frequencies), dtype=torch.float32, device=device)
     for at in range(0, kernel.n, _ROWS):
         rows = slice(at, at + _ROWS)
-        phase = sum((p[rows] @ w for p, w in zip(kernel.parts, scaled, strict=True)))
+        phase = torch.cat([p[rows] for p in kernel.parts], dim=1) @ stacked
         out[rows, :n_frequencies] = torch.cos(phase)
         out[rows, n_frequencies:] = torch.sin(phase)
     return out.mul_(n_frequencies**-0.5)

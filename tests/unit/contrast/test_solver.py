@@ -93,9 +93,7 @@ def test_agrees_with_the_semidefinite_relaxation(seed):
     low, high = _bounds(B)
     eps = low + (0.1 + 0.12 * seed) * (high - low)
     X = cp.Variable((n, n), PSD=True)
-    problem = cp.Problem(
-        cp.Maximize(cp.trace(A @ X)), [cp.trace(B @ X) <= eps, cp.trace(X) == 1.0]
-    )
+    problem = cp.Problem(cp.Maximize(cp.trace(A @ X)), [cp.trace(B @ X) <= eps, cp.trace(X) == 1.0])
     problem.solve(solver=cp.CLARABEL)
     assert solve(A, B, eps).objective == pytest.approx(problem.value, abs=1e-5)
 
