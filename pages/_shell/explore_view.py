@@ -238,6 +238,8 @@ def _one_map(data: Dataset, side: str, name: str, result: Result, colour: str) -
         selected=() if own else ids,
         title=f"{side.upper()}: {name}, {str(result.params['method']).upper()}",
     )
+    # A new revision makes the chart forget its own lasso.
+    fig.update_layout(selectionrevision=st.session_state.get(f"{PAGE}_cleared", 0))
     charts.figure(
         fig,
         key,
@@ -284,6 +286,7 @@ def _selection(data: Dataset) -> None:
 
 def _clear() -> None:
     state.set_selected_ids(PAGE, [])
+    st.session_state[f"{PAGE}_cleared"] = st.session_state.get(f"{PAGE}_cleared", 0) + 1
     st.session_state[f"{PAGE}_source"] = ""
 
 

@@ -88,7 +88,7 @@ def dataset(
         what = f"{kind} dataset" if kind else "dataset"
         raise NotFound(
             f"This workspace holds no {what} yet.",
-            "The demo is being prepared, or import one: `theodolite import FOLDER --name NAME`.",
+            "Import one: `theodolite import FOLDER --name NAME`.",
         )
     default = "emoji" if "emoji" in offered else offered[0]
     name = state.select(
@@ -139,7 +139,8 @@ def model(
     if not offered:
         raise NotFound(
             f"There are no features of {dataset_name!r} that can be used here yet.",
-            f"Extract them: `theodolite extract {dataset_name} --model demo/vit-s14`.",
+            f"Extract them: `theodolite extract {dataset_name} MODEL`, "
+            "or start it on the Models page.",
         )
     chosen = state.select(
         page,

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from conftest import ROOT, Server, settle, start_chromium, start_server, stop_server
+from driver import ROOT, Server, settle, start_chromium, start_server, stop_server
 
 PAGES = [
     "home",

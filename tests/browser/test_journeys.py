@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Server, settle, start_server, stop_server, visit
+from driver import Server, settle, start_server, stop_server, visit
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.browser

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,7 @@ from streamlit.testing.v1 import AppTest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import synthetic
-
-ROOT = Path(__file__).resolve().parents[2]
-SHELL = ROOT / "pages" / "_shell" / "main.py"
-PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
-Open = Callable[..., AppTest]
+from page_kit import ROOT, SHELL, Open
 
 
 @pytest.fixture(scope="session")
@@ -52,16 +47,3 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Open:
         return at.run() if run else at
 
     return opened
-
-
-def assert_sound(at: AppTest) -> None:
-    """Nothing broke: no traceback and no bug number on the page, and it has its question."""
-    assert not at.exception, [e.message for e in at.exception]
-    assert not at.error, [e.value for e in at.error]
-    assert len(at.title) == 1
-    assert at.title[0].value.endswith("?")
-
-
-def html_of(at: AppTest) -> str:
-    """Return everything the page says through ``st.html``."""
-    return "\n".join(element.proto.body for element in at.get("html"))

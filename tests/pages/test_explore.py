@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from conftest import Open, assert_sound, html_of
+from page_kit import Open, assert_sound, html_of
 from streamlit.testing.v1 import AppTest
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PAGES, ROOT, Open, assert_sound, html_of
+from page_kit import PAGES, ROOT, Open, assert_sound, html_of
 
 
 def test_every_page_file_is_in_the_table() -> None:

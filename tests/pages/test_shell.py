@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import ROOT
+from page_kit import ROOT
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
