@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import BadInput
 from core.figures import stitching as figures
 from core.stitching.analysis import DEFAULTS
-from pages._shell import charts, pickers, state
+from pages._shell import anchors_view, charts, pickers, state
 from pages._shell import stitching_view as view
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header, verdict
@@ -31,7 +31,7 @@ def _evidence(dataset, result):
     with right:
         measure = state.choose_one(
             view.PAGE,
-            "similarity",
+            "alike",
             "Similarity of the encoders",
             ("cka", "mutual_knn", "procrustes"),
             show={"cka": "CKA", "mutual_knn": "Neighbours", "procrustes": "Procrustes"}.get,
@@ -45,9 +45,9 @@ def _evidence(dataset, result):
     st.header("Methods side by side", anchor=False)
     view.retrieval(result)
     st.header("Anchors", anchor=False)
-    view.anchor_viewer(dataset, result)
+    anchors_view.viewer(dataset, result)
     st.header("Can the whitening be trusted?", anchor=False)
-    view.health(result)
+    anchors_view.health(result)
 
 
 def _main():

@@ -1,4 +1,4 @@
-"""Figures of a stitching result: matrices side by side, what a cell hides, anchors, health."""
+"""Figures of a stitching result: matrices side by side, what a swap keeps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from core.figures.style import (
     SEQUENTIAL,
     SYMBOLS,
     compact,
-    empty,
     layout,
     panel,
-    rgba,
     small_multiples,
 )
 from core.results import Result
@@ -29,14 +27,6 @@ MEASURES = {"accuracy": "accuracy", "f1": "macro F1"}
 VIEWS = ("value", "gap", "difference")
 MOST_CLASSES = 24
 _NATIVE_AT = 0.3  # the strip of native heads stands a little apart from the matrix
-_TERMS = {
-    "coverage": "coverage",
-    "correlation": "correlated anchors",
-    "length": "anchor length",
-    "nce": "alignment (InfoNCE)",
-    "entropy": "entropy floor",
-    "total": "total",
-}
 
 
 def small(result: Result) -> go.Figure:
@@ -85,7 +75,7 @@ def matrix(
     fig = small_multiples(
         [f"<b>{title_of[m]}</b>" for m in shown],
         columns=columns, title=_matrix_title(measure, view, title_of.get(base, "")),
-        x="features from", y="head trained on", panel_height=150 + 46 * n,
+        panel_height=150 + 46 * n,
     )  # fmt: skip
     for at, method in enumerate(shown):
         values, spread, hover = _grid(result, method, measure, view, base)
@@ -94,7 +84,7 @@ def matrix(
         _strip(fig, result, measure, place, view)
         _overlay(fig, method, hover, n, place)
         _outline(fig, n, place, view)
-    _axes(fig, names, view)
+    _axes(fig, names, view, rows=-(-len(shown) // columns))
     _colour(fig, result, measure, view, shown, base)
     return fig
 
@@ -198,20 +188,31 @@ def _outline(fig: go.Figure, n: int, place: dict[str, int], view: str) -> None:
         )  # fmt: skip
 
 
-def _axes(fig: go.Figure, names: list[str], view: str) -> None:
+def _axes(fig: go.Figure, names: list[str], view: str, rows: int) -> None:
     n = len(names)
-    rows, labels = list(np.arange(n, dtype=float)), list(names)
+    ticks, labels = list(np.arange(n, dtype=float)), [_wrapped(name) for name in names]
+    columns = list(labels)
     if view == "value":
-        rows, labels = [*rows, n + _NATIVE_AT], [*labels, "<i>own head</i>"]
+        ticks, labels = [*ticks, n + _NATIVE_AT], [*labels, "<i>own head</i>"]
     fig.update_yaxes(
-        tickvals=rows, ticktext=labels, range=[rows[-1] + 0.55, -0.55], showgrid=False,
+        tickvals=ticks, ticktext=labels, range=[ticks[-1] + 0.55, -0.55], showgrid=False,
         zeroline=False, fixedrange=True,
     )  # fmt: skip
     fig.update_xaxes(
-        tickvals=list(range(n)), ticktext=names, range=[-0.55, n - 0.45], showgrid=False,
-        zeroline=False, fixedrange=True, showticklabels=True, tickangle=-30 if n > 2 else 0,
+        tickvals=list(range(n)), ticktext=columns, range=[-0.55, n - 0.45], showgrid=False,
+        zeroline=False, fixedrange=True, showticklabels=True, tickangle=0 if n <= 5 else -45,
     )  # fmt: skip
-    fig.update_layout(dragmode=False, margin={"l": 70, "b": 56})
+    fig.update_yaxes(title={"text": "head trained on", "standoff": 4}, col=1)
+    fig.update_xaxes(title={"text": "features from", "standoff": 4}, row=rows)
+    fig.update_layout(dragmode=False)
+
+
+def _wrapped(name: str) -> str:
+    """Break a name at its first space or hyphen past the middle, so that it fits a column."""
+    for at, letter in enumerate(name):
+        if letter in " -" and at >= 6 and len(name) > 11:
+            return f"{name[: at + 1].strip()}<br>{name[at + 1 :]}"
+    return name
 
 
 def _colour(
@@ -327,77 +328,3 @@ def confusion(result: Result, method: str, i: str, j: str) -> go.Figure:
 
 def _cell(frame: pd.DataFrame, method: str, i: str, j: str) -> pd.DataFrame:
     return frame[(frame["method"] == method) & (frame["i"] == i) & (frame["j"] == j)]
-
-
-def shrinkage(result: Result, *, height: int = 320) -> go.Figure:
-    """Bars: held-out retrieval of each shrinkage tried, the chosen one filled."""
-    table = result.tables.get("shrinkage", pd.DataFrame())
-    if not len(table):
-        return empty("The shrinkage was given, not chosen.", height=height)
-    fig = go.Figure()
-    for at, (kind, part) in enumerate(table.groupby("anchors", sort=False)):
-        colour = OKABE_ITO[at % 8]
-        fig.add_bar(
-            x=["Ledoit-Wolf" if c == "lw" else c for c in part["candidate"]], y=part["mrr"],
-            name=f"{kind.replace('_', ' ')} anchors",
-            marker={
-                "color": [rgba(colour, 1.0 if c else 0.25) for c in part["chosen"]],
-                "line": {"color": colour, "width": 1.2},
-            },
-            text=["chosen" if c else "" for c in part["chosen"]], textposition="outside",
-            cliponaxis=False,
-            hovertemplate="shrinkage %{x}<br>mean reciprocal rank %{y:.3f}<extra></extra>",
-        )  # fmt: skip
-    layout(
-        fig, title="The shrinkage is chosen by held-out pairs, without labels", x="shrinkage",
-        y="held-out MRR", height=height,
-    )  # fmt: skip
-    fig.update_xaxes(type="category")
-    return fig
-
-
-def losses(result: Result, *, height: int = 320) -> go.Figure:
-    """Lines: each loss of PARAM over the steps, mean over seeds, unweighted."""
-    table = result.tables.get("losses", pd.DataFrame())
-    if not len(table):
-        return empty("No anchors were learned.", height=height)
-    mean = table.groupby(["term", "step"], as_index=False)["value"].mean()
-    fig = go.Figure()
-    for at, (term, words) in enumerate(_TERMS.items()):
-        part = mean[mean["term"] == term]
-        if len(part) and float(part["value"].abs().max()) > 0:
-            fig.add_scatter(
-                x=part["step"], y=part["value"], mode="lines", name=words,
-                line={"color": OKABE_ITO[at % 8], "width": 2,
-                      "dash": "dot" if term == "total" else "solid"},
-                hovertemplate="step %{x}: %{y:.3f}<extra>" + words + "</extra>",
-            )  # fmt: skip
-    return layout(
-        fig, title="Losses while the anchors are learned", x="step", y="loss, unweighted",
-        height=height,
-    )  # fmt: skip
-
-
-def anchors(result: Result, *, chosen: int | None = None, height: int = 340) -> go.Figure:
-    """Scatter: how many samples make each anchor, against its length; selectable."""
-    table = result.tables.get("anchor_facts", pd.DataFrame())
-    if not len(table):
-        return empty("No anchors were learned.", height=height)
-    fig = go.Figure()
-    for at, (label, part) in enumerate(table.groupby("label")):
-        picked = part["anchor"] == chosen
-        fig.add_scatter(
-            x=part["n_eff"], y=part["norm"], mode="markers", name=str(label),
-            marker={
-                "color": OKABE_ITO[at % 8], "symbol": SYMBOLS[(at // 8) % 6],
-                "size": np.where(picked, 16, 8),
-                "line": {"width": np.where(picked, 2, 0), "color": LINE},
-            },
-            customdata=np.stack([part["anchor"], 100 * part["label_share"]], axis=1),
-            hovertemplate="anchor %{customdata[0]}<br>effective samples %{x:.0f}<br>length "
-            "%{y:.2f}<br>%{customdata[1]:.0f} % of its weight: " + str(label) + "<extra></extra>",
-        )  # fmt: skip
-    return layout(
-        fig, title="Every anchor: how widely it averages, how far it stands out",
-        x="effective number of samples", y="length, whitened units", height=height,
-    )  # fmt: skip

@@ -1,8 +1,7 @@
-"""The parts of the Stitching page: choices, matrices, the open cell, anchors, health."""
+"""The parts of the Stitching page: choices, matrices, the open cell, methods."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,14 +14,13 @@ from core.stitching.analysis import DEFAULTS, default_models, ordered
 from core.stitching.methods import METHODS
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
-from pages._shell.layout import Tile, table
-from pages._shell.words import number, percent, plural, plus_minus, tip
+from pages._shell.layout import Tile
+from pages._shell.words import percent, plural, plus_minus, tip
 
 PAGE = "stitching"
 SHRINKAGES = ("auto", "lw", "0", "0.05", "0.2", "0.5", "0.8", "1")
 _HIDDEN = {"id", "sha256", "split", "caption", "concept", "hexcode", "text"}
 _MOST_CLASSES = 200
-_MARK = "#D55E00"
 
 
 def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
@@ -129,11 +127,11 @@ def tiles(result: Result) -> list[Tile]:
     table = result.tables["summary"].set_index("method")
     best = table.loc[s["preferred"]]
     ridge = table[table.index.isin(["ridge", "linear"])]
-    against = f"one ridge map per pair: {percent(ridge['accuracy'].iloc[0])}" if len(ridge) else ""
+    against = f"; ridge map per pair {percent(ridge['accuracy'].iloc[0])}" if len(ridge) else ""
     return [
         Tile(
             "Stitching accuracy", plus_minus(s["accuracy"], s["accuracy_sd"], as_percent=True),
-            f"mean over {s['pairs']} pairs, {s['preferred_title']}", help=tip("stitching accuracy"),
+            f"{s['preferred_title']}, {s['pairs']} pairs{against}", help=tip("stitching accuracy"),
         ),
         Tile(
             "Kept of native", percent(s["retention"]),
@@ -146,8 +144,7 @@ def tiles(result: Result) -> list[Tile]:
         ),
         Tile(
             "Finds itself again", percent(best["R@5"]),
-            f"R@5 among {s['n']:,}, R@1 {percent(best['R@1'])}; {against}" if against
-            else f"R@5 among {s['n']:,}, R@1 {percent(best['R@1'])}",
+            f"R@5 among {s['n']:,}; R@1 {percent(best['R@1'])}",
         ),
     ]  # fmt: skip
 
@@ -250,6 +247,7 @@ def cell(dataset: Dataset, result: Result) -> None:
             mine["id"],
             key="stitching_failures",
             notes=wrong,
+            captions=short_captions(dataset, mine["id"]),
             page_size=24,
             cell=92,
             label="Items that fail when stitched",
@@ -260,6 +258,12 @@ def cell(dataset: Dataset, result: Result) -> None:
             "stitching_confusion",
             f"Confusion of the head of {names[i]} on features of {names[j]}",
         )
+
+
+def short_captions(dataset: Dataset, ids: pd.Series) -> dict[int, str]:
+    """Return the first words of each caption: the name, without its tags."""
+    items = dataset.items.set_index("id").loc[list(ids)]
+    return {int(i): str(c).split(",")[0] for i, c in items["caption"].items()}
 
 
 def _cell_choice(result: Result) -> tuple[str, str, str]:
@@ -289,91 +293,6 @@ def _cell_choice(result: Result) -> tuple[str, str, str]:
         j = state.select(PAGE, "j", "Features from", models, show=names.get,
                          default=worst["worst_j"])  # fmt: skip
     return method, i, j
-
-
-def anchor_viewer(dataset: Dataset, result: Result) -> None:
-    """Draw the learned anchors, and one of them as a weighted mosaic."""
-    facts = result.tables.get("anchor_facts", pd.DataFrame())
-    if not len(facts):
-        st.caption("None of the methods learns anchors; add one with PARAM in Settings.")
-        return
-    left, right = st.columns([5, 6], gap="medium")
-    pick = st.session_state.pop("stitching_anchor_pick", None)
-    if pick is not None:
-        st.session_state[state.key_of(PAGE, "anchor")] = pick
-    order = list(facts.sort_values("norm", ascending=False)["anchor"])
-    line = facts.set_index("anchor")
-    with right:
-        chosen = state.select(
-            PAGE,
-            "anchor",
-            "Anchor, longest first",
-            order,
-            show=lambda a: (
-                f"{a} · mostly {line.loc[a, 'label']} ({100 * line.loc[a, 'label_share']:.0f} %)"
-            ),
-        )
-        row = line.loc[chosen]
-        st.caption(
-            f"Effective number of samples {row['n_eff']:.0f} of {result.summary['n_support']:,}; "
-            f"its ten heaviest carry {percent(row['top_share'])}; effective classes "
-            f"{number(row['label_n_eff'])}; length {number(row['norm'])}. Badge: weight in %."
-        )
-        mine = result.tables["anchors"].query("anchor == @chosen")
-        weights = {int(r.id): float(r.weight) for r in mine.itertuples()}
-        grid.items(
-            dataset,
-            mine["id"],
-            key="stitching_mosaic",
-            scores=weights,
-            page_size=10,
-            cell=96,
-            badge=lambda w: f"{100 * w:.1f}",
-            label="The heaviest samples of the anchor",
-        )
-    with left:
-        charts.figure(
-            figures.anchors(result, chosen=int(chosen)),
-            "stitching_anchor_map",
-            "Each learned anchor: effective number of samples against length",
-            select=["points"],
-            on_select=_open_anchor,
-        )
-    if float(facts["n_eff"].median()) < 20:
-        st.caption("These anchors average fewer than 20 samples each: expect noise.")
-
-
-def _open_anchor() -> None:
-    found = charts.picked("stitching_anchor_map")
-    if found and isinstance(found[0], list):
-        st.session_state["stitching_anchor_pick"] = int(found[0][0])
-
-
-def health(result: Result) -> None:
-    """Draw how the shrinkage was chosen and how well the covariances are known."""
-    frame = result.tables.get("health", pd.DataFrame())
-    st.caption(result.summary["shrinkage_reason"])
-    left, right = st.columns(2, gap="medium")
-    with left:
-        charts.figure(
-            figures.shrinkage(result),
-            "stitching_shrinkage",
-            "Held-out retrieval for each shrinkage tried",
-        )
-    with right:
-        charts.figure(figures.losses(result), "stitching_losses", "Losses over training steps")
-    if not len(frame):
-        return
-    names = result.summary["titles"]
-    high = frame[frame["energy_ratio"] > 1.5]
-    if len(high):
-        st.caption(
-            "Held-out rows are much longer than training rows under "
-            + ", ".join(names[m] for m in high["model"])
-            + ": the covariance is not well known. More rows, or more shrinkage."
-        )
-    shown = frame.assign(model=[names[m] for m in frame["model"]]).round(3)
-    table(shown, name="stitching-health", key="stitching_health_table")
 
 
 def retrieval(result: Result) -> None:
@@ -409,8 +328,3 @@ def _columns() -> dict[str, Any]:
         "shrinkage": "Shrinkage",
         "seconds": st.column_config.NumberColumn("Seconds", format="%.1f"),
     }
-
-
-def titles_of(models: Sequence[str]) -> str:
-    """Return the models as one line."""
-    return ", ".join(pickers.model_title(m) for m in models)
