@@ -17,24 +17,14 @@ from pages._shell.words import count, listed, percent, plural, safe, tip
 
 PAGE = "datasets"
 ALL = "all"
-# A cell is read at a glance: four pictures or two texts. Past these many rows and columns a
-# mosaic is no longer one.
-_PICTURES, _TEXTS = 4, 2
+# A cell is read at a glance: about 24 pictures a row, at least four a cell, or two texts.
+# Past these many rows and columns a mosaic is no longer one.
+_ROW_PICTURES, _PICTURES, _TEXTS = 24, 4, 2
 _MOST_CLASSES, _MOST_DOMAINS = 24, 8
 _TABLE_ROWS = 5_000
 
-_CSS = """
-.th-mosaic { display: grid; gap: .5rem .6rem; overflow-x: auto; padding-bottom: .4rem;
-  grid-template-columns: minmax(7rem, max-content) repeat(var(--th-n), minmax(5.4rem, 1fr)); }
-.th-mosaic > div { font-size: .82rem; line-height: 1.25; overflow-wrap: anywhere; }
-.th-mosaic > .th-row { font-weight: 600; align-self: center; position: sticky; left: 0; }
-.th-mosaic > .th-col { font-weight: 600; align-self: end; }
-.th-mosaic small { font-weight: 400; color: color-mix(in srgb, currentColor 68%, transparent); }
-.th-mosaic .th-four { display: grid; grid-template-columns: repeat(4, 1fr); gap: 2px; }
-.th-mosaic img { width: 100%; aspect-ratio: 1; object-fit: contain; background: #fff;
-  border-radius: 3px; padding: 1px; box-sizing: border-box; display: block; }
-@media (max-width: 1100px) { .th-mosaic .th-four { grid-template-columns: repeat(2, 1fr); } }
-"""
+# A little larger than the shell's own mosaic: here the pictures are the subject.
+_CSS = ".th-holdings img { width: 42px; height: 42px; } .th-holdings td { min-width: 100px; }"
 
 
 def kind(data: Dataset) -> str:
@@ -79,13 +69,20 @@ def mosaic(data: Dataset, found: Overview) -> None:
             f"and {cells.shape[1]} of {plural(found.cells.shape[1], 'domain')}; the search below "
             "reaches the rest."
         )
-    parts = ["<div></div>", *(_head("th-col", d, found.domains[d]) for d in cells.columns)]
-    for label in cells.index:
-        parts.append(_head("th-row", label, found.classes[label]))
-        parts += [_cell(data, str(label), str(domain)) for domain in cells.columns]
+    most = max(_PICTURES, _ROW_PICTURES // cells.shape[1]) if data.kind == "image" else _TEXTS
+    head = "".join(_head("col", domain, found.domains[domain]) for domain in cells.columns)
+    body = "".join(
+        f"<tr>{_head('row', label, found.classes[label])}"
+        + "".join(
+            _cell(data, str(label), str(d), int(cells.at[label, d]), most) for d in cells.columns
+        )
+        + "</tr>"
+        for label in cells.index
+    )
     st.html(
-        f'<style>{_CSS}</style><div class="th-mosaic" style="--th-n:{cells.shape[1]}" '
-        f'role="group" aria-label="Examples of each class in each domain">{"".join(parts)}</div>'
+        f'<style>{_CSS}</style><div class="th-scroll"><table class="th-mosaic th-holdings" '
+        'aria-label="Examples of each class in each domain, with counts"><thead><tr><th></th>'
+        f"{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
     with st.expander("Counts as a table"):
         layout.table(
@@ -95,24 +92,24 @@ def mosaic(data: Dataset, found: Overview) -> None:
         )
 
 
-def _head(place: str, name: object, n: int) -> str:
-    return f'<div class="{place}">{safe(name)}<br><small>{n:,}</small></div>'
+def _head(scope: str, name: object, n: int) -> str:
+    return f'<th scope="{scope}">{safe(name)} <small>{n:,}</small></th>'
 
 
-def _cell(data: Dataset, label: str, domain: str) -> str:
-    picture = data.kind == "image"
-    ids = examples(data.items, label, domain, _PICTURES if picture else _TEXTS)
+def _cell(data: Dataset, label: str, domain: str, n: int, most: int) -> str:
+    ids = examples(data.items, label, domain, most)
     if not ids:
-        return '<div><small title="no items">none</small></div>'
+        return "<td><small>none</small></td>"
     rows = data.subset(ids)
-    if not picture:
-        return f"<div>{'<br>'.join(safe(_short(text)) for text in rows['caption'])}</div>"
-    images = "".join(
-        f'<img loading="lazy" decoding="async" src="{safe(grid.thumb_url(sha))}" '
-        f'alt="{safe(text)}" title="{safe(text)}">'
-        for sha, text in zip(rows["sha256"], rows["caption"], strict=True)
-    )
-    return f'<div class="th-four">{images}</div>'
+    if data.kind == "image":
+        inside = "".join(
+            f'<img loading="lazy" decoding="async" src="{safe(grid.thumb_url(sha))}" '
+            f'alt="{safe(text)}" title="{safe(text)}">'
+            for sha, text in zip(rows["sha256"], rows["caption"], strict=True)
+        )
+    else:
+        inside = "".join(f"<span>{safe(_short(text, 36))}</span>" for text in rows["caption"])
+    return f"<td><div>{inside}</div><small>{n:,}</small></td>"
 
 
 def _short(text: str, most: int = 60) -> str:
@@ -175,9 +172,10 @@ def _table(data: Dataset, rows: pd.DataFrame) -> None:
         key=f"{PAGE}_rows",
         on_select="rerun",
         selection_mode="single-row",
-        height=360,
+        height=360 if len(shown) > 9 else "content",
         alt=f"Items of {data.title}",
     )
+    layout.downloads(rows.drop(columns="sha256"), name=f"{data.name}-items", key=f"{PAGE}_found")
     picked = event["selection"]["rows"]
     if picked and picked[0] < len(shown):
         _detail(data, int(shown["id"].iloc[picked[0]]))
@@ -247,14 +245,32 @@ def origin(ws: Workspace, data: Dataset) -> None:
         ("Digest", data.digest[:16]),
     ]
     st.markdown("\n".join(f"- **{name}**: {_plain(text)}" for name, text in rows if text))
-    models = pickers.models_with_features(ws, data.name)
-    if models:
-        st.markdown(f"**Features ready**: {listed(map(pickers.model_title, models), most=12)}")
-    else:
-        st.caption(f"No features yet. Extract them: `theodolite extract {data.name} MODEL`.")
+    _features(ws, data)
+    with st.expander("Add a dataset"):
+        st.caption("A folder of pictures: one sub-folder a class, the file name is the caption.")
+        st.code("theodolite import FOLDER --name NAME", language="bash")
     with st.container(horizontal=True):
         link("models", "Models")
         link("explore", "See where everything is")
+
+
+def _features(ws: Workspace, data: Dataset) -> None:
+    rows = [
+        {
+            "Encoder": pickers.model_title(entry["model"]),
+            "Layers": len(entry["layers"]),
+            "Rows": entry["n"],
+            "MB": round(entry["bytes"] / 2**20, 1),
+        }
+        for entry in ws.features.list()
+        if entry["dataset"] == data.name
+    ]
+    with st.expander(f"Features in the store: {plural(len(rows), 'encoder')}"):
+        if rows:
+            st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Features of this dataset")
+        else:
+            st.caption("None yet.")
+        st.code(f"theodolite extract {data.name} MODEL", language="bash")
 
 
 def _plain(text: object) -> str:

@@ -238,6 +238,11 @@ def table(frame: pd.DataFrame, *, name: str, key: str, height: int | None = None
     """
     size: dict[str, Any] = {"height": height} if height else {}
     st.dataframe(frame, hide_index=True, alt=f"Table {name}", **size)
+    downloads(frame, name=name, key=key)
+
+
+def downloads(frame: pd.DataFrame, *, name: str, key: str) -> None:
+    """Draw the CSV and Parquet downloads of a table."""
     with st.container(horizontal=True, gap="small"):
         st.download_button(
             "CSV",
