@@ -43,9 +43,8 @@ The **gain** is the accuracy of a logistic probe with the blend minus without it
 never occur in training, in any style.
 """
 PAPER = (
-    "RADAR, arXiv 2605.23028, Eq. 1-10. The estimator (one Gaussian, spherical geometry, last half "
-    "of the layers, anchors from the blend) is our choice, judged on the demo: see the table of "
-    "measures."
+    "RADAR, arXiv 2605.23028, Eq. 1-10. The estimator (one Gaussian, anchors from the blend, the "
+    "null) is our choice, judged on the demo: see the table of measures."
 )
 
 ws = workspace()

@@ -14,6 +14,7 @@ from core.results import Result
 
 KINDS = ("within", "cross")
 LAYER_UNIT = "symmetric KL, nats"
+_LEAST = 1e-4  # a divergence estimated at zero still has a place on a log axis
 
 
 def short_layer(name: str) -> str:
@@ -46,16 +47,23 @@ def layer_strip(result: Result, *, chosen: int | None = None) -> go.Figure:
         colour = style.domain_colour(source, [*sources, str(result.params["target"])])
         _band(fig, mine["layer"], mine["value"], mine["sd"], colour, "")
         fig.add_scatter(
-            x=mine["layer"], y=np.maximum(mine["value"], 0), mode="lines+markers", name=source,
+            x=mine["layer"], y=np.maximum(mine["value"], _LEAST), mode="lines+markers", name=source,
             line={"color": colour, "width": 2}, marker={"size": 8},
             customdata=mine["layer"], legendgroup=source,
             hovertemplate=f"{source}<br>%{{y:.3f}} nats<extra></extra>",
         )  # fmt: skip
     style.layout(fig, title="Divergence at each layer", x="layer step", y=LAYER_UNIT, height=330)
     fig.update_xaxes(tickvals=list(first["layer"]), ticktext=ticks)
-    fig.update_yaxes(rangemode="tozero")
+    values = frame["value"].clip(lower=_LEAST)
+    if _axis_type(values) == "log":
+        floor = math.log10(max(float(frame["null"].min()), _LEAST) / 3)
+        fig.update_yaxes(type="log", dtick=1, range=[floor, math.log10(float(values.max()) * 2)])
+    else:
+        fig.update_yaxes(rangemode="tozero")
     if chosen is not None:
-        fig.add_vline(x=chosen, line={"color": style.LINE, "width": 14}, opacity=0.35, layer="below")
+        fig.add_vline(
+            x=chosen, line={"color": style.LINE, "width": 14}, opacity=0.35, layer="below"
+        )
     return fig
 
 
@@ -63,7 +71,7 @@ def _band(
     fig: go.Figure, x: pd.Series, mid: pd.Series, sd: pd.Series, colour: str, name: str
 ) -> None:
     spread = sd.fillna(0.0)
-    low, high = np.maximum(mid - spread, 0), mid + spread
+    low, high = np.maximum(mid - spread, _LEAST), mid + spread
     fig.add_scatter(
         x=[*x, *x[::-1]], y=[*high, *low[::-1]], fill="toself", mode="lines", line={"width": 0},
         fillcolor=style.rgba(colour, 0.3 if name else 0.13), hoverinfo="skip",
@@ -189,33 +197,31 @@ def triangle(result: Result, source: str, layer: int, pair: int) -> go.Figure:
     # Anchor at the origin, the anchor one layer on along x, the partner by its two distances.
     x = (sep**2 - detour**2 + traj**2) / (2 * traj) if traj > 0 else 0.0
     y = math.sqrt(max(sep**2 - x**2, 0.0))
-    corners = {"anchor": (0.0, 0.0), "partner": (x, y), "anchor, one layer on": (traj, 0.0)}
+    corners = {"anchor": (0.0, 0.0), "partner": (x, y), "anchor, a layer on": (traj, 0.0)}
     fig = go.Figure()
     colour = style.ROLE[KINDS[index]]
-    _side(fig, corners["anchor"], corners["partner"], f"separation {sep:.3g}", colour)
-    _side(fig, corners["partner"], corners["anchor, one layer on"], f"detour {detour:.3g}", colour)
-    _side(
-        fig, corners["anchor"], corners["anchor, one layer on"], f"trajectory {traj:.3g}",
-        style.ROLE["null"], below=True,
-    )  # fmt: skip
+    start, top, end = corners.values()
+    _side(fig, start, top, f"separation {sep:.3g} ", colour, anchor="right")
+    _side(fig, top, end, f" detour {detour:.3g}", colour, anchor="left")
+    _side(fig, start, end, f"trajectory {traj:.3g}", style.ROLE["null"], shift=-34)
     fig.add_scatter(
         x=[c[0] for c in corners.values()], y=[c[1] for c in corners.values()],
         mode="markers+text", text=list(corners), showlegend=False, hoverinfo="text",
-        textposition=["bottom center", "top center", "bottom center"],
+        textposition=["bottom left", "top center", "bottom right"],
         marker={"size": 11, "color": [style.ROLE["null"], colour, style.ROLE["null"]]},
     )  # fmt: skip
     title = f"{KINDS[index].capitalize()} pair: theta {theta:.3f} rad, d {d:.3f}"
     style.layout(fig, title=title, height=380, legend=False)
     low, high = min(0.0, x), max(traj, x)
-    room = 0.25 * max(high - low, y)
+    room = 0.3 * max(high - low, y)
     fig.update_xaxes(visible=False, range=[low - room, high + room])
-    fig.update_yaxes(visible=False, scaleanchor="x", range=[-room, y + room])
+    fig.update_yaxes(visible=False, scaleanchor="x", range=[-room, y + 0.5 * room])
     return fig
 
 
 def _side(
     fig: go.Figure, a: tuple[float, float], b: tuple[float, float], text: str, colour: str,
-    *, below: bool = False,
+    *, anchor: str = "center", shift: int = 0,
 ) -> None:  # fmt: skip
     fig.add_scatter(
         x=[a[0], b[0]], y=[a[1], b[1]], mode="lines", line={"color": colour, "width": 2.5},
@@ -223,19 +229,19 @@ def _side(
     )  # fmt: skip
     fig.add_annotation(
         x=0.5 * (a[0] + b[0]), y=0.5 * (a[1] + b[1]), text=text, showarrow=False,
-        yshift=-12 if below else 12, font={"size": 12},
+        xanchor=anchor, yshift=shift, font={"size": 12},
     )  # fmt: skip
 
 
 def ranking(
     result: Result, *, reading: str = "score", titles: Mapping[str, str] | None = None
 ) -> go.Figure:
-    """All blends, nearest first: a bar each, dots for its members under it.
+    """All blends, nearest first: a point each (a diamond for one source), its members under it.
 
     Parameters
     ----------
     reading : {"score", "excess", "joint", "per_layer"}
-        What the bars are.
+        What the points are; a log axis where they span more than a factor of twenty.
     """
     from plotly.subplots import make_subplots
 
@@ -248,9 +254,13 @@ def ranking(
     )  # fmt: skip
     sd = {"score": "sd", "excess": "excess_sd"}.get(reading)
     single = frame["n_members"] == 1
-    fig.add_bar(
-        x=x, y=frame[reading], row=1, col=1,
-        marker={"color": [style.ROLE["a"] if one else style.ROLE["null"] for one in single]},
+    fig.add_scatter(
+        x=x, y=frame[reading], row=1, col=1, mode="markers",
+        marker={
+            "size": 9,
+            "color": [style.ROLE["a"] if one else style.ROLE["null"] for one in single],
+            "symbol": ["diamond" if one else "circle" for one in single],
+        },
         error_y={
             "type": "data", "array": frame[sd] if sd else None, "thickness": 1, "width": 0,
             "color": style.LINE,
@@ -267,10 +277,20 @@ def ranking(
     _members(fig, frame, sources, titles or {})
     word = {"score": "score", "excess": "excess over the null"}.get(reading, reading)
     style.layout(fig, title="All blends, nearest first", height=330 + 22 * len(sources))
-    fig.update_layout(showlegend=False, bargap=0.25)
-    fig.update_yaxes(title={"text": f"{word.replace('_', ' ')}, nats"}, row=1, col=1)
+    fig.update_layout(showlegend=False)
+    kind = _axis_type(frame[reading])
+    fig.update_yaxes(
+        title={"text": f"{word.replace('_', ' ')}, nats"}, row=1, col=1, type=kind,
+        dtick=1 if kind == "log" else None, rangemode="tozero" if kind == "linear" else None,
+    )  # fmt: skip
     fig.update_xaxes(showticklabels=False, showgrid=False)
     return fig
+
+
+def _axis_type(values: pd.Series) -> str:
+    """A log axis where one outlier would press all others onto the floor."""
+    low, high = float(values.min()), float(values.max())
+    return "log" if low > 0 and high > 20 * low else "linear"
 
 
 def _members(
@@ -330,6 +350,8 @@ def gain_scatter(result: Result, measure: str = "score") -> go.Figure:
         x=label + (" (nearer to the right)" if turned else ""),
         y="gain in accuracy, points", height=380,
     )  # fmt: skip
+    kind = _axis_type(frame[measure])
+    fig.update_xaxes(type=kind, dtick=1 if kind == "log" else None)
     if turned:
         fig.update_xaxes(autorange="reversed")
     return fig

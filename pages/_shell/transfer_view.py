@@ -40,7 +40,7 @@ _LABELS = {
 def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
     """Everything that decides the result, from the sidebar."""
     domains = sorted(set(dataset.items["domain"]) - {""})
-    with pickers.selection():
+    with st.sidebar:
         model = pickers.model(ws, PAGE, dataset.name, default=str(DEFAULTS["model"]))
         preferred = str(DEFAULTS["target"])
         default = preferred if preferred in domains else domains[0] if domains else ""
@@ -154,7 +154,10 @@ def layer_and_source(result: Result) -> tuple[int, str]:
         )  # fmt: skip
     with right:
         nearest = [line["source"] for line in result.summary["decisions"]]
-        source = state.select(PAGE, "source", "Source shown", nearest, help=tip("source"))
+        # The farthest first: there the eye sees what the score sees.
+        source = state.select(
+            PAGE, "source", "Source shown", nearest, default=nearest[-1], help=tip("source")
+        )
     return int(layer), str(source)
 
 
@@ -248,7 +251,7 @@ def blends(result: Result) -> None:
     with left:
         charts.figure(
             figures.ranking(result, reading=reading),
-            "transfer_ranking",
+            "transfer_blends",
             "All blends sorted by their score, with dots for their members",
             table=shown,
         )
@@ -261,7 +264,7 @@ def blends(result: Result) -> None:
         )  # fmt: skip
         charts.figure(
             figures.gain_scatter(result, measure),
-            "transfer_gain",
+            "transfer_foretold",
             "Each blend's score against the accuracy a probe gained with it",
         )
         if result.summary["gain"]:
