@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "n_parallel": 800,
     "shrink": "auto",
     "head": "logistic",
+    "steps": 300,
     "seeds": 3,
     "seed": 0,
 }
@@ -41,7 +42,7 @@ _ORDER = ("demo/vit-s14", "demo/efficientnet-lite0", "demo/mobilenetv2", "demo/s
 CONTROL_STEPS = 100  # the broken-pairs control needs no finely trained anchors
 _RANGES = {
     "n_anchors": (2, 5000), "n_support": (2, 50_000), "n_parallel": (20, 10_000_000),
-    "seeds": (1, 50), "seed": (0, 2**31 - 1),
+    "steps": (1, 20_000), "seeds": (1, 50), "seed": (0, 2**31 - 1),
 }  # fmt: skip
 
 
@@ -149,6 +150,7 @@ def compute(
         n_anchors=params["n_anchors"], n_support=params["n_support"],
         n_parallel=params["n_parallel"], shrinkage=params["shrink"],
         seeds=tuple(range(seed, seed + params["seeds"])), head=params["head"],
+        steps=params["steps"],
     )  # fmt: skip
     setting = prepare(rows.train, rows.test, rows.y_train, rows.y_test, options)
     results, shares = [], _shares(params["methods"])
