@@ -178,7 +178,7 @@ def source_row(result: Result, source: str) -> int:
 
 
 def triangle(result: Result, source: str, layer: int, pair: int) -> go.Figure:
-    """The triangle of one pair, drawn flat from its three side lengths.
+    """Draw the triangle of one pair flat from its three side lengths.
 
     Three points always span a plane, so in flat space the drawing is exact; in a curved
     geometry the lengths are, and the angle is written out.
@@ -288,7 +288,7 @@ def ranking(
 
 
 def _axis_type(values: pd.Series) -> str:
-    """A log axis where one outlier would press all others onto the floor."""
+    """Choose a log axis where one outlier would press all others onto the floor."""
     low, high = float(values.min()), float(values.max())
     return "log" if low > 0 and high > 20 * low else "linear"
 
@@ -358,7 +358,7 @@ def gain_scatter(result: Result, measure: str = "score") -> go.Figure:
 
 
 def small(result: Result) -> go.Figure:
-    """The single sources' scores beside the null: the card on Home."""
+    """Draw the single sources' scores beside the null: the card on Home."""
     frame = result.tables["ranking"]
     frame = frame[frame["n_members"] == 1].sort_values("score", ascending=False)
     fig = go.Figure()

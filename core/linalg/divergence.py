@@ -152,9 +152,7 @@ def symmetric_kl(p: Density, q: Density, *, n_samples: int = 10_000, seed: int =
         return SymKL(there, back, 0.5 * (there + back), 0.0)
     if n_samples < 2:
         raise BadInput(f"n_samples={n_samples}, expected at least 2.")
-    rng_p, rng_q = (
-        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)
-    )
+    rng_p, rng_q = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
     there, se_there, floor_there = _one_way(p, q, n_samples, rng_p)
     back, se_back, floor_back = _one_way(q, p, n_samples, rng_q)
     se = 0.5 * float(np.hypot(se_there, se_back))

@@ -21,7 +21,7 @@ from core.device import pick_device
 from core.errors import BadInput
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-# The start looks at no more points than this: k-means++ needs the shape of the cloud, not all of it.
+# The start looks at no more points than this: k-means++ needs the shape of the cloud only.
 _START_POINTS = 2_000
 _LLOYD_STEPS = 10
 

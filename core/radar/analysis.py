@@ -1,7 +1,8 @@
-"""The analysis "transfer": which sources of a dataset would help a target domain?
+"""The analysis "transfer": the sources of a dataset that would help a target domain.
 
 RADAR (arXiv 2605.23028) on stored features, every blend ranked, set against the null, the
 plain baselines and, where labels and a split are there, the gain a probe really makes.
+
 Defaults. Of the proposals in section 10 of our specification, on the six emoji styles with
 ViT-S/14 (31 blends a target, gains at C = .05, 6 items a class, 4 seeds; mean rho over the
 targets, blend size alone .25):
@@ -26,13 +27,13 @@ import numpy as np
 import pandas as pd
 
 from core.errors import BadInput
+from core.radar.measures import correlate
+from core.radar.rows import DomainRows
 from core.radar.types import RadarConfig
 from core.results import Result
-from core.types import LeftOut
 
 if TYPE_CHECKING:
     from core.radar.types import BlendRanking, Domain, RadarResult
-    from core.types import Features
     from core.workspace import Workspace
 
 Progress = Callable[[float, str], None]
@@ -120,7 +121,7 @@ def compute(
 
     report = progress or (lambda _fraction, _message: None)
     report(0.0, "Reading features")
-    data = _Data(workspace, params)
+    data = DomainRows(workspace, params)
     domains = {name: data.domain(name) for name in (params["target"], *params["sources"])}
     target = domains[params["target"]]
     config = _config(params)
@@ -170,66 +171,6 @@ def compute(
     )  # fmt: skip
 
 
-class _Data:
-    """Rows of the dataset that have features, by domain; training rows where a split is known.
-
-    Test items never enter a score, and no source item may show a concept of the test set:
-    the same concept drawn in another style is a leak.
-    """
-
-    def __init__(self, workspace: Workspace, params: dict[str, Any]) -> None:
-        self.features: Features = workspace.features.get(params["dataset"], params["model"])
-        items = workspace.dataset(params["dataset"]).items
-        have = items["id"].isin(self.features.ids)
-        self.items = items[have & items["domain"].isin([params["target"], *params["sources"]])]
-        self.left_out: list[LeftOut] = []
-        if not have.all():
-            self.left_out.append(LeftOut("items", "no features of this model", int((~have).sum())))
-        self.has_split = {"train", "test"} <= set(self.items["split"])
-        self.has_labels = bool((self.items["label"] != "").all())
-        self.rows_note = "all items"
-        if self.has_split:
-            self.rows_note = "training split only"
-            self._drop_leaks(params["target"])
-
-    def _drop_leaks(self, target: str) -> None:
-        if "concept" not in self.items.columns:
-            return
-        test = (self.items["domain"] == target) & (self.items["split"] == "test")
-        held = set(self.items.loc[test, "concept"])
-        leak = (self.items["split"] == "train") & self.items["concept"].isin(held)
-        if leak.any():
-            reason = "shows a concept of the target's test items"
-            self.left_out.append(LeftOut("training items", reason, int(leak.sum())))
-            self.items = self.items[~leak]
-
-    def rows(self, domain: str, split: str = "train") -> pd.DataFrame:
-        """Items of a domain, in the order of their ids; of all splits where there is none."""
-        mine = self.items[self.items["domain"] == domain]
-        if self.has_split:
-            mine = mine[mine["split"] == split]
-        return mine.sort_values("id")
-
-    def domain(self, name: str) -> Domain:
-        """Features and labels of a domain as RADAR takes them."""
-        from core.radar.types import Domain
-
-        rows = self.rows(name)
-        if len(rows) < 2:
-            raise BadInput(
-                f"Domain {name!r} has {len(rows)} usable items.", "A pair needs at least two."
-            )
-        taken = self.features.take(rows["id"])
-        labels = rows["label"].to_numpy(dtype=str) if self.has_labels else None
-        return Domain(tuple(taken.arrays.values()), labels, name, self.features.layers)
-
-    def labelled(self, domain: str, split: str = "train") -> tuple[np.ndarray, np.ndarray]:
-        """Default-layer features and labels."""
-        rows = self.rows(domain, split)
-        at = self.features.rows_of(rows["id"].to_numpy())
-        return np.asarray(self.features.layer())[at], rows["label"].to_numpy(dtype=str)
-
-
 def _class_distance(target: Domain, options: dict[str, Any]) -> float | None:
     """Excess between random halves of the target's classes: the yardstick for "far"."""
     from core.radar.pairing import generator
@@ -259,7 +200,7 @@ def _class_distance(target: Domain, options: dict[str, Any]) -> float | None:
 
 
 def _with_truth(
-    data: _Data, params: dict[str, Any], ranking: BlendRanking, report: Progress
+    data: DomainRows, params: dict[str, Any], ranking: BlendRanking, report: Progress
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     """Add baselines and gains to the ranking; correlate every measure with the gain."""
     from core.transferability.gain import probe_gain
@@ -291,7 +232,7 @@ def _with_truth(
     return table, measures, facts
 
 
-def _no_gain(data: _Data, params: dict[str, Any]) -> str:
+def _no_gain(data: DomainRows, params: dict[str, Any]) -> str:
     if not params["gain"]:
         return "switched off"
     if not data.has_labels:
@@ -303,7 +244,7 @@ def _no_gain(data: _Data, params: dict[str, Any]) -> str:
     return ""
 
 
-def _with_baselines(data: _Data, params: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+def _with_baselines(data: DomainRows, params: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     from core.transferability.simple import distance_of_class_means, distance_of_means
 
     began = time.perf_counter()
@@ -321,57 +262,6 @@ def _with_baselines(data: _Data, params: dict[str, Any], table: pd.DataFrame) ->
     return out
 
 
-MEASURES: dict[str, tuple[str, int]] = {
-    "RADAR": ("score", -1),
-    "RADAR, joint": ("joint", -1),
-    "RADAR, mean over layers": ("per_layer", -1),
-    "blend size": ("size", 1),
-    "distance of means": ("distance_of_means", -1),
-    "distance of class means": ("distance_of_class_means", -1),
-}
-
-
-def correlate(table: pd.DataFrame, seconds: float = float("nan")) -> pd.DataFrame:
-    """Correlate every measure with the gain, its sign turned so that + is good.
-
-    Returns
-    -------
-    DataFrame
-        measure, better, rho (Spearman), p (permutation; exact up to eight blends), kendall,
-        rho_within_size (mean of the rhos among blends of one size, weighted by their
-        number; nan where no size has three), n, seconds.
-    """
-    from scipy.stats import kendalltau
-
-    from core.stats import spearman, spearman_permutation
-
-    rows = []
-    gain = table["gain"].to_numpy(dtype=float)
-    for name, (column, sign) in MEASURES.items():
-        value = sign * table[column].to_numpy(dtype=float)
-        test = spearman_permutation(value, gain)
-        within = [
-            (len(at), spearman(value[at], gain[at]))
-            for at in table.groupby("n_members").indices.values()
-            if len(at) >= 3
-        ]
-        within = [(n, rho) for n, rho in within if np.isfinite(rho)]
-        total = sum(n for n, _ in within)
-        rows.append({
-            "measure": name,
-            "better": "lower" if sign < 0 else "higher",
-            "rho": test.rho,
-            "p": test.p,
-            "kendall": float(kendalltau(value, gain).statistic),
-            "rho_within_size": sum(n * rho for n, rho in within) / total if total else np.nan,
-            "n": test.n,
-            "seconds": seconds if name.startswith("RADAR") else table.attrs.get(
-                "seconds_baselines", np.nan
-            ),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
 def _per_layer(singles: dict[str, RadarResult]) -> pd.DataFrame:
     return pd.concat(
         [
@@ -387,7 +277,7 @@ def _per_layer(singles: dict[str, RadarResult]) -> pd.DataFrame:
 
 
 def _shown_pairs(
-    data: _Data, params: dict[str, Any], ranking: BlendRanking, singles: dict[str, RadarResult]
+    data: DomainRows, params: dict[str, Any], ranking: BlendRanking, singles: dict[str, RadarResult]
 ) -> dict[str, np.ndarray]:
     """Return the first pairs of each source for the plane and the triangle.
 

@@ -129,9 +129,7 @@ class Collector:
     def _repeats(self) -> int:
         return self._config.repeats
 
-    def _draw(
-        self, a: Domain, b: Domain, cross: PairSpace, source: str, repeat: int
-    ) -> SourceDraw:
+    def _draw(self, a: Domain, b: Domain, cross: PairSpace, source: str, repeat: int) -> SourceDraw:
         config = self._config
         rows_a, rows_b = self._pool(a, repeat), self._pool(b, repeat)
         key = (self._target.name, source, repeat)
@@ -210,9 +208,7 @@ class Collector:
         return self._own[domain.name]
 
     @staticmethod
-    def _describe(
-        own: PairSpace, cross: PairSpace, pairs: Pairs, weight: np.ndarray
-    ) -> SourceDraw:
+    def _describe(own: PairSpace, cross: PairSpace, pairs: Pairs, weight: np.ndarray) -> SourceDraw:
         return SourceDraw(
             own.at(pairs.anchor, pairs.within), cross.at(pairs.anchor, pairs.cross), weight, pairs
         )

@@ -1,4 +1,4 @@
-"""From descriptors to a divergence: how unlike are the within- and cross-domain triangles?
+"""From descriptors to a divergence: how unlike within- and cross-domain triangles are.
 
 RADAR, arXiv 2605.23028, section 3: mixtures of Gaussians are fitted to theta and d of the
 within and of the cross pairs, and their symmetric KL is the score. Component counts,
@@ -11,6 +11,7 @@ Axes: n rows, L transitions, D columns (2L for theta and d, L for one of them).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from core.radar.types import Descriptors, RadarConfig
 MIN_ROWS = 50
 # A single Gaussian needs no more than a guard against rounding; its columns have variance 1.
 _GAUSSIAN_REG = 1e-9
-_FIT = {"n_init": 3, "tol": 1e-3, "max_iter": 300}
+_FIT: dict[str, Any] = {"n_init": 3, "tol": 1e-3, "max_iter": 300}
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def compare(within: Descriptors, cross: Descriptors, config: RadarConfig, seed: 
         Fewer than 50 rows remain after leaving out degenerate triangles.
     """
     w, x = columns(within, config.descriptors), columns(cross, config.descriptors)
-    rows_w, rows_x = within.mask.all(1), cross.mask.all(1)
+    rows_w, rows_x = np.all(within.mask, axis=1), np.all(cross.mask, axis=1)
     for name, rows in (("within", rows_w), ("cross", rows_x)):
         if rows.sum() < MIN_ROWS:
             raise BadInput(
@@ -116,10 +117,12 @@ def _moments(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, cov + _GAUSSIAN_REG * np.eye(z.shape[2])
 
 
-def _mixture(w: np.ndarray, x: np.ndarray, config: RadarConfig, seed: int) -> tuple[float, float, int]:
+def _mixture(
+    w: np.ndarray, x: np.ndarray, config: RadarConfig, seed: int
+) -> tuple[float, float, int]:
     """Joint mixture: K by BIC on the pooled rows, both fits from the pooled one, MC divergence."""
     pooled = np.concatenate([w, x])
-    options = {"reg_covar": config.reg_covar, "device": config.device, **_FIT}
+    options: dict[str, Any] = {"reg_covar": config.reg_covar, "device": config.device, **_FIT}
     chosen, fits = select_mixtures(pooled, config.n_components, seed=seed, **options)
     start = fits[config.n_components.index(chosen[0])]
     p, q = (fit_mixtures(z, chosen[0], start=start, **options).one(0) for z in (w, x))
@@ -153,7 +156,9 @@ def _per_layer(
 
 def _mixture_layers(both: np.ndarray, n_w: int, config: RadarConfig, seed: int) -> np.ndarray:
     """All transitions' mixtures at once; a transition uses the K that its pooled BIC prefers."""
-    options = {"reg_covar": config.reg_covar, "device": config.device, **_FIT, "n_init": 1}
+    options: dict[str, Any] = {
+        "reg_covar": config.reg_covar, "device": config.device, **_FIT, "n_init": 1,
+    }  # fmt: skip
     ks = config.n_components_layer
     chosen, fits = select_mixtures(both, ks, seed=seed, **options)
     out = np.zeros(len(both))

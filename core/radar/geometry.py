@@ -17,6 +17,8 @@ import torch
 Triangle = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 # Points of the ball stay this far from its rim, where float64 distances lose their digits.
 _RIM = 1e-5
+# Beyond this cosine arccos would lose more than one digit of float64.
+_NEAR_FLAT = 0.99
 
 
 def embed(h: torch.Tensor, geometry: str, scale: float) -> torch.Tensor:
@@ -33,31 +35,39 @@ def embed(h: torch.Tensor, geometry: str, scale: float) -> torch.Tensor:
 def triangle(
     x: torch.Tensor, z: torch.Tensor, y: torch.Tensor, geometry: str
 ) -> tuple[torch.Tensor, Triangle]:
-    """Return theta and the three sides of embedded corners (..., d), each (...)."""
+    """Return theta and the three sides of embedded corners (n, d), each (n,)."""
     if geometry == "euclidean":
         sep, detour = z - x, y - z
         sides = sep.norm(dim=-1), detour.norm(dim=-1), (y - x).norm(dim=-1)
-    elif geometry == "sphere":
+        return angle_between(sep, detour, sides[0], sides[1]), sides
+    if geometry == "sphere":
         sep, detour = -_sphere_log(z, x), _sphere_log(z, y)
         sides = _arc(z - x, z + x), _arc(y - z, y + z), _arc(y - x, y + x)
     else:
         # The ball is conformal: the angle between the tangent vectors is the Euclidean one.
         sep, detour = -_moebius(-z, x), _moebius(-z, y)
         sides = ball_distance(x, z), ball_distance(z, y), ball_distance(x, y)
-    return angle_between(sep, detour), sides
+    return angle_between(sep, detour, sep.norm(dim=-1), detour.norm(dim=-1)), sides
 
 
-def angle_between(u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Return the angle of u and v (..., d) in [0, pi]; pi/2 where either is zero.
+def angle_between(
+    u: torch.Tensor, v: torch.Tensor, norm_u: torch.Tensor, norm_v: torch.Tensor
+) -> torch.Tensor:
+    """Return the angle of u and v (n, d) in [0, pi]; pi/2 where either is zero.
 
-    ``2 atan2(|u' - v'|, |u' + v'|)`` of the unit vectors keeps its digits near 0 and pi,
-    where arccos loses half of them.
+    arccos loses half of its digits near 0 and pi; there ``2 atan2(|u' - v'|, |u' + v'|)`` of
+    the unit vectors is taken, which keeps them.
     """
-    tiny = torch.finfo(u.dtype).tiny
-    norm_u, norm_v = u.norm(dim=-1, keepdim=True), v.norm(dim=-1, keepdim=True)
-    unit_u, unit_v = u / norm_u.clamp_min(tiny), v / norm_v.clamp_min(tiny)
-    theta = 2.0 * torch.atan2((unit_u - unit_v).norm(dim=-1), (unit_u + unit_v).norm(dim=-1))
-    flat = ((norm_u == 0) | (norm_v == 0))[..., 0]
+    flat = (norm_u == 0) | (norm_v == 0)
+    product = torch.where(flat, torch.ones_like(norm_u), norm_u * norm_v)
+    cosine = (u * v).sum(dim=-1) / product
+    theta = torch.arccos(cosine.clamp(-1.0, 1.0))
+    rows = ((cosine.abs() > _NEAR_FLAT) & ~flat).nonzero()[:, 0]
+    if len(rows):
+        unit_u = u[rows] / norm_u[rows, None]
+        unit_v = v[rows] / norm_v[rows, None]
+        across, along = (unit_u - unit_v).norm(dim=-1), (unit_u + unit_v).norm(dim=-1)
+        theta[rows] = 2.0 * torch.atan2(across, along)
     return torch.where(flat, torch.full_like(theta, 0.5 * math.pi), theta)
 
 

@@ -100,9 +100,7 @@ def draw_anchors(possible: np.ndarray, n: int, rng: np.random.Generator) -> np.n
     return np.concatenate(rounds)[:n]
 
 
-def has_partner(
-    codes: np.ndarray, pool: np.ndarray, label_mode: str, *, own: bool
-) -> np.ndarray:
+def has_partner(codes: np.ndarray, pool: np.ndarray, label_mode: str, *, own: bool) -> np.ndarray:
     """Say for each item whether the pool holds a partner (not itself, where it is its own)."""
     counts = np.bincount(pool, minlength=int(max(codes.max(), pool.max())) + 1)
     same = counts[codes]

@@ -249,9 +249,7 @@ class _Study:
             for part in (draws[0].within, draws[0].cross)
         ]
 
-    def _mix(
-        self, draws: Sequence[SourceDraw], repeat: int
-    ) -> tuple[Descriptors, Descriptors]:
+    def _mix(self, draws: Sequence[SourceDraw], repeat: int) -> tuple[Descriptors, Descriptors]:
         """Put a blend's within and cross sets together with the same member for each row."""
         weights = np.stack([draw.weight for draw in draws], axis=1)  # (n, S)
         rng = generator(self.config.seed, "mix", self.target.name, repeat)

@@ -7,6 +7,7 @@ have the same width. What cannot be used is listed with its reason, never silent
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,7 +25,9 @@ _MOST_MASKED = 0.5
 DomainLike = Domain | Features | Layers
 
 
-def as_domain(value: DomainLike, name: str = "", labels: Sequence[int] | None = None) -> Domain:
+def as_domain(
+    value: DomainLike, name: str = "", labels: Sequence[int] | np.ndarray | None = None
+) -> Domain:
     """Return ``value`` as a checked :class:`~core.radar.types.Domain`.
 
     Parameters
@@ -40,6 +43,7 @@ def as_domain(value: DomainLike, name: str = "", labels: Sequence[int] | None = 
         Fewer than two states or items, values that are not finite, or labels of another length.
     """
     names: tuple[str, ...] = ()
+    layers: Layers
     if isinstance(value, Domain):
         layers, name, names = list(value.layers), value.name or name, value.layer_names
         labels = value.labels if labels is None else labels
@@ -107,7 +111,7 @@ def usable_transitions(
             )
     states = choose_states(first.layer_names, layers)
     keep, dropped = [], []
-    for low, high in zip(states, states[1:], strict=False):
+    for low, high in pairwise(states):
         if widths[low] == widths[high]:
             keep.append((low, high))
         else:

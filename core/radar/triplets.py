@@ -9,6 +9,7 @@ Axes: n pairs, L transitions, d features; N, M items of two domains.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ from core.errors import BadInput
 from core.radar import geometry as geo
 from core.radar.types import Descriptors
 
-# Pairs a block: 256 rows x 768 columns x 8 bytes = 1.6 MB an array, small enough for the cache.
-_BLOCK = 256
+# Pairs a block: 64 rows x 768 columns x 8 bytes = 0.4 MB an array; the five in use fit the
+# cache (256 rows took three times as long).
+_BLOCK = 64
 # A side shorter than this part of the median feature norm counts as none.
 _DEGENERATE = 1e-7
 # A table of all pairs pays when it holds no more than this many entries for one asked-for
@@ -97,16 +99,8 @@ def triplet_descriptors(
     where = pick_device(device)
     if scale is None:
         scale = ball_scale(anchors + partners) if geometry == "poincare" else 1.0
-    parts = [
-        _transition(
-            [anchors[layer], partners[layer], anchors[layer + 1]],
-            geometry, scale, None if angle_mode == "stable" else eps, where,
-        )
-        for layer in range(len(anchors) - 1)
-    ]  # fmt: skip
-    theta = np.stack([part[0] for part in parts], axis=1)
-    sides = np.stack([part[1] for part in parts], axis=1)  # (n, L, 3)
-    floors = np.array([part[2] for part in parts])
+    paper_eps = eps if angle_mode == "paper" else None
+    theta, sides, floors = _measure(anchors, partners, geometry, scale, paper_eps, where)
     return _assemble(theta, sides, floors, eps, angle_mode)
 
 
@@ -148,7 +142,7 @@ def _check_pair(anchors: list[np.ndarray], partners: list[np.ndarray]) -> None:
             f"partner {len(partners)} of {len(partners[0])}.",
             "Both need the same states and one row a pair.",
         )
-    for index, (left, right) in enumerate(zip(anchors, anchors[1:], strict=False)):
+    for index, (left, right) in enumerate(pairwise(anchors)):
         if left.shape[1] != right.shape[1] or partners[index].shape[1] != left.shape[1]:
             raise BadInput(
                 f"States {index} and {index + 1} have widths {left.shape[1]} and "
@@ -157,29 +151,44 @@ def _check_pair(anchors: list[np.ndarray], partners: list[np.ndarray]) -> None:
             )
 
 
-def _transition(
-    corners: list[np.ndarray], geometry: str, scale: float, paper_eps: float | None,
+def _measure(
+    anchors: list[np.ndarray],
+    partners: list[np.ndarray],
+    geometry: str,
+    scale: float,
+    paper_eps: float | None,
     device: torch.device,
-) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-    """Return theta (n,), sides (n, 3) and the length below which a side is none."""
-    theta, sides, norms = [], [], []
-    for first in range(0, len(corners[0]), _BLOCK):
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return theta (n, L), sides (n, L, 3) and the lengths (L,) below which a side is none.
+
+    Rows in blocks, layers inside: a block's anchors are read once for both their transitions.
+    """
+    n, steps = len(anchors[0]), len(anchors) - 1
+    theta = torch.empty(n, steps, dtype=torch.float64)
+    sides = torch.empty(n, steps, 3, dtype=torch.float64)
+    norms = torch.empty(n, steps, 3, dtype=torch.float64)
+    for first in range(0, n, _BLOCK):
         block = slice(first, first + _BLOCK)
-        x, z, y = (
-            geo.embed(
-                torch.as_tensor(np.asarray(c[block])).to(device, torch.float64), geometry, scale
-            )
-            for c in corners
-        )
-        angle, lengths = geo.triangle(x, z, y, geometry)
-        if paper_eps is not None:
-            cosine = ((z - x) * (y - z)).sum(1) / (lengths[0] * lengths[1]).clamp_min(paper_eps)
-            angle = torch.arccos(cosine.clamp(-1.0, 1.0))
-        theta.append(angle)
-        sides.append(torch.stack(lengths, dim=1))
-        norms.append(torch.cat([x.norm(dim=1), z.norm(dim=1), y.norm(dim=1)]))
-    floor = _DEGENERATE * float(torch.cat(norms).median())
-    return torch.cat(theta).cpu().numpy(), torch.cat(sides).cpu().numpy(), floor
+
+        def corner(state: np.ndarray, rows: slice = block) -> torch.Tensor:
+            h = torch.as_tensor(np.asarray(state[rows])).to(device, torch.float64)
+            return geo.embed(h, geometry, scale)
+
+        x = corner(anchors[0])
+        x_norm = x.norm(dim=1)
+        for layer in range(steps):
+            z, y = corner(partners[layer]), corner(anchors[layer + 1])
+            y_norm = y.norm(dim=1)
+            angle, lengths = geo.triangle(x, z, y, geometry)
+            if paper_eps is not None:
+                product = (lengths[0] * lengths[1]).clamp_min(paper_eps)
+                angle = torch.arccos((((z - x) * (y - z)).sum(1) / product).clamp(-1.0, 1.0))
+            theta[block, layer] = angle.cpu()
+            sides[block, layer] = torch.stack(lengths, dim=1).cpu()
+            norms[block, layer] = torch.stack([x_norm, z.norm(dim=1), y_norm], dim=1).cpu()
+            x, x_norm = y, y_norm
+    floors = _DEGENERATE * norms.movedim(1, 0).reshape(steps, -1).median(dim=1).values
+    return theta.numpy(), sides.numpy(), floors.numpy()
 
 
 def _assemble(
@@ -190,7 +199,7 @@ def _assemble(
     # Stable mode divides by traj itself, so that d does not depend on the features' scale.
     least = eps if angle_mode == "paper" else np.where(traj > 0, traj, eps)
     d = np.maximum(sep + detour - traj, 0.0) / np.maximum(traj, least)
-    mask = (sides > floors[None, :, None]).all(-1)
+    mask = np.all(sides > floors[None, :, None], axis=-1)
     return Descriptors(theta, d, mask, sides)
 
 

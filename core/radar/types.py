@@ -48,9 +48,7 @@ class Descriptors:
 
     def rows(self, index: np.ndarray) -> Descriptors:
         """Return the pairs at ``index``."""
-        return Descriptors(
-            self.theta[index], self.d[index], self.mask[index], self.sides[index]
-        )
+        return Descriptors(self.theta[index], self.d[index], self.mask[index], self.sides[index])
 
     def transitions(self, keep: Sequence[int] | np.ndarray) -> Descriptors:
         """Return the transitions at ``keep``."""

@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from core.radar.types import RadarResult
 
 ADD, LEAVE, UNSURE = "add", "leave out", "cannot tell"
@@ -65,8 +63,7 @@ def decide(singles: Mapping[str, RadarResult], far: float | None = None) -> list
     nearest = singles[names[0]]
     lost = far is not None and nearest.excess > far and not _like_target(nearest)
     return [
-        _lost(name) if lost else _one(name, singles[name], nearest, names[0], far)
-        for name in names
+        _lost(name) if lost else _one(name, singles[name], nearest, names[0], far) for name in names
     ]
 
 

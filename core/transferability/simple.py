@@ -94,8 +94,7 @@ def distance_of_class_means(
         )
     shared = np.intersect1d(labels, blend_labels)
     gaps = [
-        distance_of_means(target[labels == label], blend[blend_labels == label])
-        for label in shared
+        distance_of_means(target[labels == label], blend[blend_labels == label]) for label in shared
     ]
     return float(np.mean(gaps)) if gaps else float("nan")
 

@@ -133,9 +133,7 @@ def decisions(result: Result) -> pd.DataFrame:
 def layer_and_source(result: Result) -> tuple[int, str]:
     """The layer strip, and the layer and source that the figures below show."""
     names = [figures.short_layer(name) for name in result.summary["layers"]]
-    default = int(
-        result.tables["per_layer"].groupby("layer")["value"].mean().to_numpy().argmax()
-    )
+    default = int(result.tables["per_layer"].groupby("layer")["value"].mean().to_numpy().argmax())
     shown = st.session_state.get(state.key_of(PAGE, "layer"), default)
     chosen = shown if isinstance(shown, int) and shown < len(names) else default
     charts.figure(
@@ -195,7 +193,8 @@ def one_pair(dataset: Dataset, result: Result, source: str, layer: int) -> None:
 
     def show(pair: int) -> str:
         kind, row = divmod(pair, 1_000)
-        a, b = (str(captions.get(int(i), i)).split(",")[0] for i in (ids[row, 0], ids[row, 1 + kind]))
+        both = (int(ids[row, 0]), int(ids[row, 1 + kind]))
+        a, b = (str(captions.get(item, item)).split(",")[0] for item in both)
         return f"{figures.KINDS[kind]} {row + 1}: {a} with {b}"
 
     pair = state.select(

@@ -1,6 +1,7 @@
 """Mixtures against scikit-learn, stored reference values and what must hold by construction."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_the_log_likelihood_never_falls():
         float(fit_mixtures(z, 3, start=start_at(z, 3), tol=0.0, max_iter=n).log_likelihood[0])
         for n in (1, 2, 5, 20)
     ]
-    assert all(b >= a - 1e-9 for a, b in zip(values, values[1:], strict=False))
+    assert all(b >= a - 1e-9 for a, b in pairwise(values))
 
 
 def test_bic_finds_the_number_of_blobs():

@@ -9,7 +9,7 @@ from toy import stream
 from core import analyses
 from core.errors import BadInput
 from core.figures import transfer as figures
-from core.radar.analysis import correlate
+from core.radar.measures import correlate
 from core.workspace import open_workspace
 
 FAST = {"dataset": "toy", "model": "demo/none", "target": "t", "n_pairs": 300, "repeats": 3}
@@ -38,9 +38,7 @@ def fill(space, *, split=True, labels=True, domains=("t", "near", "far")):
         {"dataset_digest": data.digest, "model": "demo/none"},
         dataset="toy", model="demo/none", default_layer="state 4", n=len(items),
     )  # fmt: skip
-    arrays = {
-        f"state {layer}": np.concatenate([s[layer] for s in states]) for layer in range(5)
-    }
+    arrays = {f"state {layer}": np.concatenate([s[layer] for s in states]) for layer in range(5)}
     writer.write_shard(0, items["id"].to_numpy(), arrays)
     writer.finish()
     return space

@@ -89,7 +89,7 @@ def test_members_come_with_their_weights_to_one_row():
 
 def test_rows_are_taken_from_their_member():
     parts = [
-        Descriptors(np.full((4, 2), v), np.full((4, 2), v), np.ones((4, 2), bool), np.ones((4, 2, 3)))
+        Descriptors(*(np.full((4, 2), v),) * 2, np.ones((4, 2), bool), np.ones((4, 2, 3)))
         for v in (1.0, 2.0)
     ]
     mixed = take_rows(parts, np.array([0, 1, -1, 1]))

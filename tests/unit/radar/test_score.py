@@ -167,7 +167,7 @@ def test_progress_runs_from_nothing_to_the_end(target):
     )  # fmt: skip
     fractions = [f for f, _ in seen]
     assert fractions == sorted(fractions)
-    assert 0 <= fractions[0]
+    assert fractions[0] >= 0
     assert fractions[-1] <= 1
 
 

@@ -209,9 +209,7 @@ def test_the_table_of_all_pairs_agrees_with_each_pair(geometry):
     i, j = rng.integers(40, size=200), rng.integers(30, size=200)
     steps = [(0, 1), (1, 2)]
     tabled = PairSpace(a, z, steps, n_expected=200, geometry=geometry, scale=0.3).at(i, j)
-    direct = triplet_descriptors(
-        [s[i] for s in a], [s[j] for s in z], geometry=geometry, scale=0.3
-    )
+    direct = triplet_descriptors([s[i] for s in a], [s[j] for s in z], geometry=geometry, scale=0.3)
     single = PairSpace(a, z, steps, n_expected=1, geometry=geometry, scale=0.3).at(i, j)
     assert np.allclose(tabled.theta, direct.theta, atol=1e-9)
     assert np.allclose(tabled.d, direct.d, atol=1e-9)
