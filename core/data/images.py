@@ -31,7 +31,7 @@ def open_rgb(data: bytes, name: str) -> Image.Image:
     BadInput
         Not a picture, cut short, or more than 50 megapixels.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -55,8 +55,10 @@ def open_rgb(data: bytes, name: str) -> Image.Image:
         IndexError,
         Image.DecompressionBombError,
     ) as err:
+        unknown = isinstance(err, UnidentifiedImageError)
+        why = "not a known format" if unknown else str(err)
         raise BadInput(
-            f"{name} cannot be read as a picture ({err}).",
+            f"{name} cannot be read as a picture ({why}).",
             "Replace the file, or leave the item out and import again.",
         ) from err
 

@@ -18,6 +18,7 @@ from core.encoders.base import (
     choose_pooling,
     tensors_digest,
 )
+from core.encoders.checkpoints import quiet
 from core.errors import BadInput, UserError
 from core.types import EncoderInfo
 
@@ -53,11 +54,12 @@ def load_minilm(
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    module = AutoModel.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32,
-        add_pooling_layer=False,
-    )  # fmt: skip
+    with quiet():
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        module = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32,
+            add_pooling_layer=False,
+        )  # fmt: skip
     module = module.eval().to(device)
 
     def forward(prepared: list[Any], pooling: str) -> dict[str, torch.Tensor]:

@@ -46,7 +46,7 @@ def _info(row: dict[str, Any]) -> EncoderInfo:
         objective=str(row.get("objective", "")),
         dim=int(row.get("embed_dim", 0)),
         params_m=float(row.get("params_M", 0.0)),
-        licence=str(row.get("license", "")),
+        licence=str(row.get("license", "not stated")),
         source=str(row.get("hf_hub_id", row.get("load_ref", ""))),
         status=status,
         reason=reason,
