@@ -182,6 +182,7 @@ def _main():
             "Choose a larger epsilon in Settings.",
         )
         return
+    contrast_view.styles()
     row = _groups(ws, dataset, result)
     contrast_view.export(ws, dataset, result)
     _evidence(dataset, result, row)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 _HOMES = {
-    "koda": "koda",
-    "koda_dense": "koda",
-    "koda_features": "koda",
-    "koda_kernels": "koda",
-    "spec": "spec",
-    "spec_dense": "spec",
-    "spec_features": "spec",
+    "koda": "methods",
+    "koda_dense": "methods",
+    "koda_features": "methods",
+    "koda_kernels": "methods",
+    "spec": "baseline",
+    "spec_dense": "baseline",
+    "spec_features": "baseline",
     "KodaResult": "types",
     "SpecResult": "types",
     "Cluster": "types",
@@ -22,8 +22,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    # Lazily, so that the module `koda` and the function `koda` can share a name and that
-    # reading a stored result does not wait for torch.
+    # Lazily: a page that shows a stored result must not wait for torch.
     if name in _HOMES:
         import importlib
 

@@ -43,6 +43,7 @@ DEFAULTS: dict[str, Any] = {
 }
 _TEXT_MODEL = "demo/minilm-l6"
 _SPECTRUM = 24
+_LEAST_ITEMS = 20
 
 Progress = Callable[[float, str], None]
 
@@ -132,7 +133,7 @@ def compute(
         ``spectrum_a`` and ``spectrum_b``.
     """
     from core.contrast import report
-    from core.contrast.koda import koda
+    from core.contrast.methods import koda
     from core.linalg.kernels import Kernel
 
     items, tables, left_out = _inputs(workspace, params)
@@ -188,7 +189,7 @@ def _steps(progress: Progress | None) -> Callable[[float, float], Progress]:
 def _inputs(
     workspace: Workspace, params: dict[str, Any]
 ) -> tuple[pd.DataFrame, list[dict[str, np.ndarray]], list[LeftOut]]:
-    """Items and both sides' features, aligned by id, without duplicates and broken rows."""
+    """Items and both sides' features, aligned by id, without exact duplicates."""
     dataset = workspace.dataset(params["dataset"])
     left_out: list[LeftOut] = []
     items = dataset.items.reset_index(drop=True)
@@ -212,22 +213,17 @@ def _inputs(
         role: np.asarray(features.layer(params[f"{role}_layer"]))[features.rows_of(items["id"])]
         for role, features in sources.items()
     }
-    good = np.ones(len(items), dtype=bool)
-    for array in arrays.values():
-        good &= np.isfinite(array).all(axis=1)
-    if not good.all():
-        left_out.append(LeftOut(dataset.name, "features that are not finite", int((~good).sum())))
-    if good.sum() < 20:
+    if len(items) < _LEAST_ITEMS:
         raise BadInput(
-            f"Only {int(good.sum())} items of {dataset.name!r} have features of both encoders.",
-            "At least 20 are needed; extract the features first.",
+            f"Only {len(items)} items of {dataset.name!r} have features of both encoders.",
+            f"At least {_LEAST_ITEMS} are needed; extract the features first.",
         )
-    items = items[good].reset_index(drop=True)
+    items = items.reset_index(drop=True)
     tables = []
     for role in ("target", "reference"):
-        side = {params["modality"].split("+")[0]: arrays[role][good]}
+        side = {params["modality"].split("+")[0]: arrays[role]}
         if "text" in sources:
-            side["text"] = arrays["text"][good]
+            side["text"] = arrays["text"]
         tables.append(side)
     return items, tables, left_out
 

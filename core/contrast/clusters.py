@@ -79,7 +79,7 @@ class RandomSets:
         n = self.similarity.n
         rng = np.random.default_rng(self.seed)
         pool = np.arange(n) if n <= _POOL else np.sort(rng.choice(n, _POOL, replace=False))
-        self._matrix = np.array(self.similarity.block(pool, pool), dtype=np.float32)
+        self._matrix = np.asarray(self.similarity.block(pool, pool)).astype(np.float32)
         np.fill_diagonal(self._matrix, 0.0)
         self._known: dict[int, np.ndarray] = {}
 

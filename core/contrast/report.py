@@ -9,7 +9,7 @@ import torch
 from core.contrast.clusters import coherence, extract_clusters, neighbours_of_set
 from core.contrast.columns import solve_columns
 from core.contrast.inputs import lapack_thread
-from core.contrast.spec import spec_dense
+from core.contrast.baseline import spec_dense
 from core.contrast.types import Cluster, KodaResult, ScalePoint
 from core.contrast.words import Vocabulary, distinct, group_columns, purity
 from core.linalg.kernels import DENSE_LIMIT, Kernel

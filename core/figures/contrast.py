@@ -158,41 +158,33 @@ def scale_path(result: Result) -> go.Figure:
     if table.empty:
         return empty("The group size was given, so no scale was searched")
     fig = go.Figure()
+    names = [f"{size:g}" for size in table["group_size"]]
     for side, column in (("a", "k_a"), ("b", "k_b")):
         fig.add_scatter(
-            x=table["group_size"],
+            x=names,
             y=table[column],
             mode="lines+markers",
             name=f"coherence under {side.upper()}",
             line={"color": ROLE[side], "width": 2},
+            marker={"size": [13 if c else 7 for c in table["chosen"]]},
             customdata=np.stack([table["median_size"], table["passed"], table["of"]], axis=1),
-            hovertemplate="group size %{x:g}<br>mean coherence %{y:.2f}<br>median set "
+            hovertemplate="group size %{x}<br>mean coherence %{y:.2f}<br>median set "
             "%{customdata[0]:.0f} samples, %{customdata[1]:.0f} of %{customdata[2]:.0f} are "
             "groups<extra></extra>",
         )
-    for row in table.to_dict("records"):
+    for name, row in zip(names, table.to_dict("records"), strict=True):
+        chosen = "<br>chosen" if row["chosen"] else ""
         fig.add_annotation(
-            x=np.log10(row["group_size"]),
+            x=name,
             y=row["k_a"],
-            text=f"{row['passed']} of {row['of']}",
+            text=f"{row['passed']} of {row['of']}{chosen}",
             showarrow=False,
-            yshift=14,
+            yshift=24 if chosen else 16,
             font={"size": 12},
         )
-    chosen = table[table["chosen"]]
-    if len(chosen):
-        fig.add_vline(
-            x=float(chosen["group_size"].iloc[0]),
-            line={"color": ROLE["null"], "dash": "dot"},
-            annotation_text="chosen",
-            annotation_position="bottom right",
-        )
     fig.add_hline(y=0.12, line={"color": ROLE["null"], "width": 1, "dash": "dash"})
-    fig.update_xaxes(
-        type="log",
-        tickvals=table["group_size"].tolist(),
-        ticktext=[f"{v:g}" for v in table["group_size"]],
-    )
+    fig.update_xaxes(type="category")
+    fig.update_yaxes(range=[0.0, 1.3 * float(table["k_a"].max())])
     return layout(
         fig,
         title="Finer or coarser: how many of five directions are groups",

@@ -18,7 +18,7 @@ from pages._shell.words import number, plural, safe, tip
 
 PAGE = "contrast"
 _CARD_PICTURES = 6
-_VERDICTS = ("open", "keep", "reject")
+_VERDICTS = ("undecided", "keep", "reject")
 
 _CSS = """
 .ct-card h3 { margin: 0; padding: 0; font-size: 1.02rem; line-height: 1.25; }
@@ -29,7 +29,7 @@ _CSS = """
 .ct-bar i { display: block; height: 100%; }
 .ct-strip { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; margin: .2rem 0 .4rem; padding: 0; }
 .ct-strip div { min-width: 4.6rem; }
-.ct-strip dt { font-size: .8rem; color: color-mix(in srgb, currentColor 68%, transparent); }
+.ct-strip dt { margin: 0; font-size: .8rem; color: color-mix(in srgb, currentColor 68%, transparent); }
 .ct-strip dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; }
 .ct-strip .ok::before { content: "\\2713\\00a0"; color: #009E73; }
 .ct-strip .no::before { content: "?\\00a0"; color: #D55E00; }
@@ -150,7 +150,7 @@ def cards(
     for row in table.to_dict("records"):
         number_ = int(row["direction"])
         with st.container(border=True):
-            st.html(_card_head(row, notes.get(str(number_), {}).get("verdict", "open")))
+            st.html(_card_head(row, notes.get(str(number_), {}).get("verdict", "undecided")))
             ids = members[(members["direction"] == number_) & (members["pole"] == 1)]["id"]
             grid.thumbs(
                 dataset, ids.head(_CARD_PICTURES), cell=44, label=f"Direction {number_ + 1}"
@@ -161,7 +161,6 @@ def cards(
                 key=f"contrast_open_{number_}",
                 on_click=_open,
                 args=(number_,),
-                help=f"Show every sample of direction {number_ + 1}",
             )
 
 
@@ -316,7 +315,7 @@ def judge(ws: Workspace, result: Result, direction: int) -> None:
             where,
             key,
             {
-                "verdict": st.session_state.get(choice_key) or "open",
+                "verdict": st.session_state.get(choice_key) or "undecided",
                 "note": st.session_state.get(note_key, ""),
             },
         )
@@ -325,7 +324,7 @@ def judge(ws: Workspace, result: Result, direction: int) -> None:
         st.segmented_control(
             "Your verdict",
             _VERDICTS,
-            default=stored.get("verdict", "open"),
+            default=stored.get("verdict", "undecided"),
             key=choice_key,
             format_func=str.capitalize,
             on_change=save,

@@ -17,7 +17,7 @@ import scipy.linalg
 import torch
 
 from core.contrast import koda_features, spec_features
-from core.contrast.koda import lapack_thread
+from core.contrast.methods import lapack_thread
 from core.linalg.kernels import unit_rows
 
 

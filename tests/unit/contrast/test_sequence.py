@@ -134,7 +134,7 @@ def test_blocks_of_kernel_rows_give_the_dense_answer(monkeypatch):
     x, y = rng.standard_normal((130, 4)), rng.standard_normal((130, 4))
     a, b = (match_group_size(make_kernel(t), 6.0) for t in (x, y))
     dense = koda_kernels(a, b, n_directions=2)
-    monkeypatch.setattr("core.contrast.koda.DENSE_LIMIT", 100)
+    monkeypatch.setattr("core.contrast.methods.DENSE_LIMIT", 100)
     monkeypatch.setattr("core.linalg.kernels._BLOCK_CELLS", 8000)
     free = koda_kernels(a, b, n_directions=2)
     assert free.certificate == ("ritz", "ritz")

@@ -26,7 +26,7 @@ from core.contrast.inputs import (
 from core.contrast.lowrank import lift, reduce
 from core.contrast.scale import Scale, automatic_scale, fixed_scale
 from core.contrast.sequence import Direction, Progress, solve_sequence, solve_sequence_free
-from core.contrast.spec import feature_pair
+from core.contrast.baseline import feature_pair
 from core.contrast.types import KodaResult, Similarity
 from core.device import pick_device
 from core.errors import BadInput
@@ -261,8 +261,8 @@ def koda_features(
     >>> koda_features(a, b, epsilon=0.5, n_directions=1).status
     ('inactive',)
     """
-    _check_count(n_directions, len(phi_a))
     reduced = reduce(phi_a, phi_b)
+    _check_count(n_directions, len(phi_a))
     eps = raw_epsilon(
         epsilon_mode, epsilon, len(phi_a), reduced.B, rank=min(phi_b.shape[1], len(phi_b))
     )
