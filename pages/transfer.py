@@ -17,8 +17,9 @@ READ = (
     "triangles drawn to the other domain. Compare it with the null, never with another model's.",
     "Within over cross: where the two densities part, the layer sees the domain and not only "
     "the content.",
-    "The advice sets each source against the null and the nearest source; ± is one standard "
-    "deviation over repeats that each use a random half of the items.",
+    "The advice sets each source against one yardstick: how far the target's own classes are from "
+    "one another. ± is one standard deviation over repeats that each use a random half of the "
+    "items.",
     "A gain is measured, a score is an estimate. Where both are shown, trust the gain.",
 )
 MISLEADS = (

@@ -167,7 +167,7 @@ def plane(result: Result, source: str, layer: int, *, chosen: int | None = None)
 def _bound(fig: go.Figure, theta: np.ndarray, d: np.ndarray) -> None:
     grid = np.linspace(float(theta.min()), min(float(theta.max()) + 0.05, math.pi - 1e-3), 120)
     fig.add_scatter(
-        x=grid, y=1.0 / np.cos(grid / 2) - 1.0, mode="lines", name="bound sec(theta/2) − 1",
+        x=grid, y=1.0 / np.cos(grid / 2) - 1.0, mode="lines", name="bound",
         line={"color": style.ROLE["null"], "width": 1.5, "dash": "dash"}, hoverinfo="skip",
     )  # fmt: skip
 

@@ -1,15 +1,18 @@
 """From scores to words: add, leave out, cannot tell.
 
-The rule, on single sources (excess = score - null; every sd is over repeats):
+The rule looks at single sources and has one yardstick, ``far``: the excess between halves of
+the target's own classes. A source nearer than that differs from the target less than the target
+differs within itself. With the excess (score - null) and its standard deviation over repeats:
 
-1. **Like the target**: the excess is below two of its standard deviations. Add it.
-2. **Nothing is near**: the nearest source is farther from the target than the target's own
-   classes are from one another (``far``). Then order among the sources is not evidence:
-   cannot tell, for all of them. On outlying domains RADAR's ranking can even invert.
-3. Otherwise sources are set against the nearest one. Not separable from it (difference below
-   two standard deviations): add. Separable, and farther than halfway from the nearest to
-   ``far`` (or, where classes are unknown, more than twice the nearest excess): leave out.
-   In between: cannot tell.
+1. excess + 2 sd <= far: **add**;
+2. excess - 2 sd >= far: **leave out**; but if that holds for every source, nothing is near, the
+   order among them is not evidence (RADAR can invert for outlying domains), and the answer is
+   **cannot tell** for all;
+3. otherwise **cannot tell**: the interval holds the yardstick, and more items or pairs would
+   settle it.
+
+Where the classes are unknown the yardstick is twice the excess of the nearest source, and at
+least the null: then "far" only means "clearly farther than the nearest".
 
 The words are an estimate; only a measured gain shows benefit.
 """
@@ -23,6 +26,10 @@ from core.radar.types import RadarResult
 
 ADD, LEAVE, UNSURE = "add", "leave out", "cannot tell"
 _SURE = 2.0  # standard deviations
+_MOST_NEEDED = 100.0
+_NEAR = "differs from the target less than its own classes do"
+_FAR = "differs from the target more than its own classes do"
+_BETWEEN = "about as far as the target's own classes from one another"
 
 
 @dataclass(frozen=True)
@@ -36,8 +43,8 @@ class Decision:
     reason : str
         One sentence without a full stop.
     pairs_needed : float
-        How many times the present pairs would bring the difference to two standard
-        deviations (nan where more pairs would not settle it).
+        How many times the present items would take the yardstick out of the interval (nan
+        where more would hardly settle it).
     """
 
     source: str
@@ -53,52 +60,36 @@ def decide(singles: Mapping[str, RadarResult], far: float | None = None) -> list
     ----------
     singles : mapping of source name to its result
     far : float, optional
-        Excess between the target's own classes, the yardstick for "not near".
+        Excess between the target's own classes, in nats.
 
     Returns
     -------
     list of Decision
+        With one repeat, or without a null, there is no interval: cannot tell.
     """
     names = sorted(singles, key=lambda name: (singles[name].score, name))
     nearest = singles[names[0]]
-    lost = far is not None and nearest.excess > far and not _like_target(nearest)
-    return [
-        _lost(name) if lost else _one(name, singles[name], nearest, names[0], far) for name in names
-    ]
+    limit = max(2.0 * nearest.excess, nearest.null) if far is None else far
+    low = {name: out.excess - _SURE * out.excess_sd for name, out in singles.items()}
+    lost = far is not None and all(value >= limit for value in low.values())
+    return [_lost(name) if lost else _one(name, singles[name], limit) for name in names]
 
 
-def _one(
-    name: str, out: RadarResult, nearest: RadarResult, nearest_name: str, far: float | None
-) -> Decision:
-    if _like_target(out):
-        return Decision(name, ADD, "not told apart from the target's own halves")
-    if name == nearest_name:
-        return Decision(name, ADD, "the nearest source")
-    # The same half of the target in both: their difference, repeat by repeat, varies less.
-    apart = out.repeats - nearest.repeats
-    sd = float(apart.std(ddof=1)) if len(apart) > 1 else float("nan")
-    if not apart.mean() > _SURE * sd:
-        return Decision(name, ADD, f"as near as {nearest_name} within two standard deviations")
-    floor = max(nearest.excess, 0.0)
-    limit = floor + max(0.5 * ((far or 0.0) - floor), 0.0) if far is not None else 2.0 * floor
-    margin, spread = out.excess - limit, out.excess_sd
-    if margin > _SURE * spread:
-        return Decision(name, LEAVE, f"clearly farther than {nearest_name}")
-    if margin < -_SURE * spread:
-        return Decision(name, ADD, f"farther than {nearest_name}, but still near")
-    # The spread falls with the root of the pairs; a margin of nothing would need endless pairs.
-    needed = (_SURE * spread / max(abs(margin), 1e-12)) ** 2
-    needed = needed if needed < 100 else float("nan")
-    return Decision(name, UNSURE, f"between {nearest_name} and far", needed)
-
-
-def _like_target(out: RadarResult) -> bool:
-    return bool(out.excess <= _SURE * out.excess_sd)
+def _one(name: str, out: RadarResult, limit: float) -> Decision:
+    spread = _SURE * out.excess_sd
+    if out.excess + spread <= limit:
+        alike = out.excess <= spread
+        reason = "not told apart from the target's own halves" if alike else _NEAR
+        return Decision(name, ADD, reason)
+    if out.excess - spread >= limit:
+        return Decision(name, LEAVE, _FAR)
+    # The spread falls with the root of the items; on the yardstick itself none would settle it.
+    needed = (spread / max(abs(out.excess - limit), 1e-12)) ** 2
+    return Decision(name, UNSURE, _BETWEEN, needed if needed < _MOST_NEEDED else float("nan"))
 
 
 def _lost(name: str) -> Decision:
-    reason = "no source is near: all are farther from the target than its own classes are apart"
-    return Decision(name, UNSURE, reason)
+    return Decision(name, UNSURE, "no source is near: all are beyond the yardstick")
 
 
 def headline(decisions: list[Decision], titles: Mapping[str, str] | None = None) -> str:

@@ -15,7 +15,18 @@ from core.results import Result
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile, table, verdict
-from pages._shell.words import count, listed, p_value, plural, plus_minus, seconds, tip
+from pages._shell.words import (
+    MISSING,
+    count,
+    known,
+    listed,
+    number,
+    p_value,
+    plural,
+    plus_minus,
+    seconds,
+    tip,
+)
 
 PAGE = "transfer"
 STRIP, PLANE = "transfer_strip", "transfer_plane"
@@ -41,7 +52,9 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
     """Everything that decides the result, from the sidebar."""
     domains = sorted(set(dataset.items["domain"]) - {""})
     with st.sidebar:
-        model = pickers.model(ws, PAGE, dataset.name, default=str(DEFAULTS["model"]))
+        model = pickers.model(
+            ws, PAGE, dataset.name, default=str(DEFAULTS["model"]), only=_deep(ws, dataset)
+        )
         preferred = str(DEFAULTS["target"])
         default = preferred if preferred in domains else domains[0] if domains else ""
         target = pickers.domain(PAGE, domains or [""], default=default)
@@ -71,6 +84,15 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
     return params
 
 
+def _deep(ws: Workspace, dataset: Dataset) -> list[str]:
+    """Models with at least two stored layers: RADAR looks at the step from one to the next."""
+    return [
+        entry["model"]
+        for entry in ws.features.list()
+        if entry["dataset"] == dataset.name and len(entry["layers"]) > 1
+    ]
+
+
 def answer(result: Result) -> None:
     """The verdict, its tiles, and one line a source."""
     facts, ranking = result.summary, result.tables["ranking"]
@@ -84,11 +106,11 @@ def answer(result: Result) -> None:
         Tile(
             "Null",
             plus_minus(facts["null"], facts["null_sd"]),
-            "half of the target against the other half",
+            f"half of the target against the other; yardstick {number(facts['far'])}",
             help=tip("null") or "",
         ),
     ]
-    if facts["gain"]:
+    if facts["gain"] and known(facts["rho"]):
         tiles.append(
             Tile(
                 "Score against measured gain",
@@ -282,23 +304,23 @@ def measures(result: Result) -> None:
     if not len(frame):
         return
     st.header("Which measure foretold the gain?", anchor=False)
-    best = frame.loc[frame["rho"].idxmax()]
     radar = frame.iloc[0]
-    if best["measure"].startswith("RADAR"):
-        words = f"RADAR does best here: rho {radar['rho']:+.2f}."
+    if not frame["rho"].notna().any():
+        words = "All blends gained alike, so there is no order to foretell."
     else:
+        best = frame.loc[frame["rho"].idxmax()]
         words = (
-            f"On this target {best['measure']} does best (rho {best['rho']:+.2f}); "
-            f"RADAR has {radar['rho']:+.2f}."
+            f"RADAR does best here: rho {signed(radar['rho'])}."
+            if str(best["measure"]).startswith("RADAR")
+            else f"On this target the {best['measure']} does best (rho {signed(best['rho'])}); "
+            f"RADAR has {signed(radar['rho'])}."
         )
     st.markdown(words + " Nested blends share data, so p is optimistic.")
     shown = pd.DataFrame({
         "measure": frame["measure"], "better": frame["better"],
-        "rho": frame["rho"].map("{:+.2f}".format), "p": frame["p"].map(p_value),
-        "Kendall": frame["kendall"].map("{:+.2f}".format),
-        "rho among blends of equal size": frame["rho_within_size"].map(
-            lambda v: "n/a" if np.isnan(v) else f"{v:+.2f}"
-        ),
+        "rho": frame["rho"].map(signed), "p": frame["p"].map(p_value),
+        "Kendall": frame["kendall"].map(signed),
+        "rho among blends of equal size": frame["rho_within_size"].map(signed),
         "blends": frame["n"], "seconds": frame["seconds"].map(seconds),
     })  # fmt: skip
     table(shown, name="transfer-measures", key="transfer_measures")
@@ -317,3 +339,8 @@ def dropped(result: Result) -> str:
     """Layers left out, in words."""
     steps = [line.what for line in result.left_out if "→" in line.what]
     return f"Layer steps left out: {listed(steps)}." if steps else ""
+
+
+def signed(value: float) -> str:
+    """Write a correlation with its sign and two decimals."""
+    return f"{value:+.2f}" if known(value) else MISSING

@@ -12,12 +12,12 @@ from core.figures import transfer as figures
 from core.radar.measures import correlate
 from core.workspace import open_workspace
 
-FAST = {"dataset": "toy", "model": "demo/none", "target": "t", "n_pairs": 300, "repeats": 3}
+FAST = {"dataset": "toy", "model": "demo/none", "target": "t", "n_pairs": 600, "repeats": 4}
 
 
 def fill(space, *, split=True, labels=True, domains=("t", "near", "far")):
-    shifts = {"t": 0.0, "near": 0.0, "far": 6.0}
-    concepts = 90
+    shifts = {"t": 0.0, "near": 0.0, "far": 12.0}
+    concepts = 180
     frames, states = [], []
     for index, name in enumerate(domains):
         layers, y = stream(shifts[name], n=concepts, seed=index)
@@ -36,7 +36,7 @@ def fill(space, *, split=True, labels=True, domains=("t", "near", "far")):
     data = space.add_dataset("toy", "Toy", "text", items)
     writer = space.features.writer(
         {"dataset_digest": data.digest, "model": "demo/none"},
-        dataset="toy", model="demo/none", default_layer="state 4", n=len(items),
+        dataset="toy", model="demo/none", default_layer="state 4", n=len(items), shard_size=4096,
     )  # fmt: skip
     arrays = {f"state {layer}": np.concatenate([s[layer] for s in states]) for layer in range(5)}
     writer.write_shard(0, items["id"].to_numpy(), arrays)
@@ -57,11 +57,11 @@ def result(toys):
 def test_the_answer_in_words_and_numbers(result):
     facts = result.summary
     assert facts["headline"] == "Add near. Leave out far."
-    assert facts["n"] == 60
+    assert facts["n"] == 120
     assert facts["rows"] == "training split only"
     assert facts["best_blend"] == "near"
     assert facts["gain"]
-    assert facts["gain_n_test"] == 30
+    assert facts["gain_n_test"] == 60
     assert list(result.tables["ranking"]["blend"]) == ["near", "far + near", "far"]
     assert {"gain", "gain_sd", "distance_of_means", "size"} <= set(result.tables["ranking"])
     assert len(result.tables["measures"]) == 6
@@ -101,7 +101,7 @@ def test_source_items_that_show_a_test_concept_are_left_out(space):
     data = space.add_dataset("toy", "Toy", "text", items, replace=True)
     writer = space.features.writer(
         {"dataset_digest": data.digest, "model": "demo/none"},
-        dataset="toy", model="demo/none", default_layer="b", n=len(items),
+        dataset="toy", model="demo/none", default_layer="b", n=len(items), shard_size=4096,
     )  # fmt: skip
     rng = np.random.default_rng(0)
     rows = {name: rng.standard_normal((len(items), 4)).astype(np.float32) for name in "ab"}

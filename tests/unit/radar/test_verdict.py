@@ -9,30 +9,23 @@ from core.radar.curves import smooth_density
 from core.radar.verdict import ADD, LEAVE, UNSURE, decide, headline
 
 
-def scored(score, sd=0.02, null=0.2, jitter=0.01, seed=0):
-    repeats = score + jitter * np.random.default_rng(seed).standard_normal(5)
-    return SimpleNamespace(
-        score=score, sd=sd, null=null, excess=score - null, excess_sd=sd, repeats=repeats
-    )
+def scored(excess, sd=0.02, null=0.2):
+    return SimpleNamespace(score=null + excess, null=null, excess=excess, excess_sd=sd)
 
 
 def verdicts(far=None, **singles):
     return {d.source: d.decision for d in decide(singles, far)}
 
 
-def test_sources_like_the_target_are_added():
-    assert verdicts(a=scored(0.21), b=scored(0.22)) == {"a": ADD, "b": ADD}
+def test_near_is_added_far_is_left_out_and_between_it_cannot_tell():
+    out = verdicts(far=0.5, a=scored(0.1), b=scored(3.0), c=scored(0.45, sd=0.1))
+    assert out == {"a": ADD, "b": LEAVE, "c": UNSURE}
 
 
-def test_a_far_source_is_left_out_and_the_nearest_kept():
-    assert verdicts(far=0.5, a=scored(0.4), b=scored(3.0)) == {"a": ADD, "b": LEAVE}
-    assert verdicts(a=scored(0.4), b=scored(3.0)) == {"a": ADD, "b": LEAVE}
-
-
-def test_between_near_and_far_it_cannot_tell():
-    out = decide({"a": scored(0.3), "b": scored(0.52, sd=0.05)}, 0.5)
-    assert [d.decision for d in out] == [ADD, UNSURE]
-    assert out[1].pairs_needed > 1
+def test_noise_never_becomes_advice():
+    assert verdicts(far=0.5, a=scored(0.3, sd=2.0)) == {"a": UNSURE}
+    nothing = scored(float("nan"), sd=float("nan"))
+    assert verdicts(far=0.5, a=nothing) == {"a": UNSURE}
 
 
 def test_when_nothing_is_near_it_says_so():
@@ -41,12 +34,26 @@ def test_when_nothing_is_near_it_says_so():
     assert headline(out).startswith("Cannot tell: no source is near")
 
 
-def test_inseparable_from_the_nearest_is_added():
-    assert verdicts(far=0.9, a=scored(0.60), b=scored(0.605, seed=3))["b"] == ADD
+def test_what_more_items_would_settle_is_counted():
+    out = decide({"a": scored(0.4, sd=0.1)}, far=0.5)[0]
+    assert out.decision == UNSURE
+    assert out.pairs_needed == pytest.approx(4.0)
+    assert np.isnan(decide({"a": scored(0.4999, sd=0.1)}, far=0.5)[0].pairs_needed)
+
+
+def test_without_classes_far_means_clearly_farther_than_the_nearest():
+    assert verdicts(a=scored(0.3), b=scored(0.35), c=scored(5.0)) == {
+        "a": ADD, "b": ADD, "c": LEAVE,
+    }  # fmt: skip
+
+
+def test_the_reason_names_a_source_like_the_target():
+    out = decide({"a": scored(0.01)}, far=0.5)[0]
+    assert "own halves" in out.reason
 
 
 def test_the_order_is_nearest_first_and_the_headline_names_all():
-    out = decide({"z": scored(0.21), "a": scored(5.0), "m": scored(0.3)}, far=0.5)
+    out = decide({"z": scored(0.01), "a": scored(5.0), "m": scored(0.1)}, far=0.5)
     assert [d.source for d in out] == ["z", "m", "a"]
     words = headline(out, {"z": "Zeta"})
     assert words == "Add Zeta and m. Leave out a."
