@@ -15,7 +15,7 @@ from pages._shell.words import plural, tip
 
 PAGE = contrast_view.PAGE
 SIZES = ("automatic", 3, 4, 6, 8, 12, 20, 30)
-EPSILONS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+EPSILONS = (2.0, 1.2, 1.5, 3.0, 5.0, 10.0, 20.0)  # the default first, as links need it
 
 
 def _choices(ws, dataset):
@@ -42,7 +42,6 @@ def _choices(ws, dataset):
             "epsilon",
             "Epsilon",
             EPSILONS,
-            default=2.0,
             help="1.2: groups that B truly scatters. 10: groups that B only holds looser.",
         )
         count = state.whole(PAGE, "count", "Directions", low=1, high=30, default=10)

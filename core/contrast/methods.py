@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from core.contrast.baseline import feature_pair
 from core.contrast.clusters import orient
 from core.contrast.inputs import (
     FeatureSimilarity,
@@ -26,7 +27,6 @@ from core.contrast.inputs import (
 from core.contrast.lowrank import lift, reduce
 from core.contrast.scale import Scale, automatic_scale, fixed_scale
 from core.contrast.sequence import Direction, Progress, solve_sequence, solve_sequence_free
-from core.contrast.baseline import feature_pair
 from core.contrast.types import KodaResult, Similarity
 from core.device import pick_device
 from core.errors import BadInput

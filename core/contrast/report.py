@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from core.contrast.baseline import spec_dense
 from core.contrast.clusters import coherence, extract_clusters, neighbours_of_set
 from core.contrast.columns import solve_columns
 from core.contrast.inputs import lapack_thread
-from core.contrast.baseline import spec_dense
 from core.contrast.types import Cluster, KodaResult, ScalePoint
 from core.contrast.words import Vocabulary, distinct, group_columns, purity
 from core.linalg.kernels import DENSE_LIMIT, Kernel

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.data.dataset import Dataset
+from core.errors import NotFound
 from core.figures import contrast as figures
 from core.results import Result
 from core.workspace import Workspace
@@ -29,7 +30,8 @@ _CSS = """
 .ct-bar i { display: block; height: 100%; }
 .ct-strip { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; margin: .2rem 0 .4rem; padding: 0; }
 .ct-strip div { min-width: 4.6rem; }
-.ct-strip dt { margin: 0; font-size: .8rem; color: color-mix(in srgb, currentColor 68%, transparent); }
+.ct-strip dt { margin: 0; font-size: .8rem;
+    color: color-mix(in srgb, currentColor 68%, transparent); }
 .ct-strip dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; }
 .ct-strip .ok::before { content: "\\2713\\00a0"; color: #009E73; }
 .ct-strip .no::before { content: "?\\00a0"; color: #D55E00; }
@@ -46,33 +48,25 @@ def pair(ws: Workspace, dataset: Dataset) -> tuple[str, str]:
     offered = pickers.models_with_features(ws, dataset.name)
     if dataset.kind == "image":
         offered = [m for m in offered if m not in _text_models(ws, dataset)]
-    defaults = _default_pair(offered)
+    if len(offered) < 2:
+        raise NotFound(
+            f"A contrast needs two encoders; {dataset.name!r} has features of {len(offered)}.",
+            f"Extract another: `theodolite extract {dataset.name} --model demo/squeezenet1.1`.",
+        )
     left, middle, right = st.columns([5, 1, 5], vertical_alignment="bottom")
-    with left:
-        target = pickers.model(
-            ws,
-            PAGE,
-            dataset.name,
-            name="target",
-            label="A: what does it see",
-            default=defaults[0],
-            only=offered,
-            help=tip("target"),
-        )
-    with right:
-        reference = pickers.model(
-            ws,
-            PAGE,
-            dataset.name,
-            name="reference",
-            label="B: that this one misses",
-            default=defaults[1],
-            only=offered,
-            help=tip("reference"),
-        )
+    target = _model(left, "target", "A: what does it see", offered, "demo/vit-s14")
+    reference = _model(right, "reference", "B: that this one misses", offered, "demo/squeezenet1.1")
     with middle:
         st.button("⇄", key="contrast_swap", help="Swap A and B", on_click=_swap, width="stretch")
     return target, reference
+
+
+def _model(column: Any, name: str, label: str, offered: list[str], default: str) -> str:
+    # The default comes first: a link leaves out a choice that equals the first option.
+    ordered = sorted(offered, key=lambda m: m != default)
+    with column:
+        chosen = state.select(PAGE, name, label, ordered, show=pickers.model_title, help=tip(name))
+    return str(chosen)
 
 
 def _swap() -> None:
@@ -84,7 +78,6 @@ def _swap() -> None:
 
 def _text_models(ws: Workspace, dataset: Dataset) -> set[str]:
     from core.encoders.registry import describe
-    from core.errors import NotFound
 
     found = set()
     for model in pickers.models_with_features(ws, dataset.name):
@@ -103,13 +96,6 @@ def text_models(ws: Workspace, dataset: Dataset) -> list[str]:
         return []
     known = _text_models(ws, dataset)
     return [m for m in pickers.models_with_features(ws, dataset.name) if m in known]
-
-
-def _default_pair(offered: list[str]) -> tuple[str | None, str | None]:
-    wanted = ["demo/vit-s14", "demo/squeezenet1.1"]
-    if all(m in offered for m in wanted):
-        return wanted[0], wanted[1]
-    return (offered[0] if offered else None), (offered[1] if len(offered) > 1 else None)
 
 
 def tiles(result: Result) -> list[Tile]:
