@@ -55,6 +55,7 @@ def matrix(
     base: str = "",
     methods: list[str] | None = None,
     columns: int = 3,
+    bar: bool = True,
 ) -> go.Figure:
     """Return the matrices of all methods on one colour scale, the native heads as a strip.
 
@@ -66,7 +67,12 @@ def matrix(
     base : str
         Method the differences are taken to.
     methods : list of str, optional
-        In the order to be drawn; best first by default.
+        In the order to be drawn; best first by default. The colours are those of all methods
+        even when only some are drawn, so that figures side by side can be compared.
+    columns : int
+        Panels in a row.
+    bar : bool
+        Title and colour bar; without them :func:`scale` is drawn once for several figures.
     """
     shown = methods or list(result.tables["summary"]["method"])
     title_of = dict(result.tables["summary"][["method", "title"]].itertuples(index=False))
@@ -74,7 +80,7 @@ def matrix(
     n = len(names)
     fig = small_multiples(
         [f"<b>{title_of[m]}</b>" for m in shown],
-        columns=columns, title=_matrix_title(measure, view, title_of.get(base, "")),
+        columns=columns, title=matrix_title(result, measure, view, base) if bar else "",
         panel_height=150 + 46 * n,
     )  # fmt: skip
     for at, method in enumerate(shown):
@@ -84,18 +90,41 @@ def matrix(
         _strip(fig, result, measure, place, view)
         _overlay(fig, method, hover, n, place)
         _outline(fig, n, place, view)
+    if columns == 1:  # leave the corner to the mode bar
+        fig.update_annotations(x=0.0, xanchor="left")
     _axes(fig, names, view, rows=-(-len(shown) // columns))
-    _colour(fig, result, measure, view, shown, base)
+    _colour(fig, result, measure, view, base, bar=bar)
     return fig
 
 
-def _matrix_title(measure: str, view: str, base: str) -> str:
+def matrix_title(result: Result, measure: str, view: str, base: str = "") -> str:
+    """Return what the numbers in the cells are."""
     name = MEASURES[measure]
     if view == "gap":
         return f"Lost against the own head of the column's encoder, {name} points"
     if view == "difference":
-        return f"Difference to {base or 'the chosen method'}, {name} points"
+        titles = result.tables["summary"].set_index("method")["title"]
+        return f"Difference to: {titles.get(base, 'the chosen method')}; {name} points"
     return f"Stitching {name}, %"
+
+
+def scale(
+    result: Result, *, measure: str = "accuracy", view: str = "value", base: str = ""
+) -> go.Figure:
+    """Return the colour scale of the matrices as a figure of its own."""
+    axis, ticks, words = _colours(result, measure, view, base)
+    shades = np.linspace(axis["cmin"], axis["cmax"], 120)
+    fig = go.Figure(
+        go.Heatmap(
+            z=shades[None, :], x=shades, y=[""], colorscale=axis["colorscale"], showscale=False,
+            zmin=axis["cmin"], zmax=axis["cmax"], hoverinfo="skip",
+        )
+    )  # fmt: skip
+    layout(fig, height=64, legend=False)
+    fig.update_layout(margin={"t": 12, "b": 32, "l": 12, "r": 24})
+    fig.update_xaxes(tickvals=ticks, ticktext=words, showgrid=False, fixedrange=True)
+    fig.update_yaxes(visible=False, fixedrange=True)
+    return fig
 
 
 def _names(result: Result) -> list[str]:
@@ -201,8 +230,9 @@ def _axes(fig: go.Figure, names: list[str], view: str, rows: int) -> None:
     fig.update_xaxes(
         tickvals=list(range(n)), ticktext=columns, range=[-0.55, n - 0.45], showgrid=False,
         zeroline=False, fixedrange=True, showticklabels=True, tickangle=0 if n <= 5 else -45,
+        tickfont={"size": 10},
     )  # fmt: skip
-    fig.update_yaxes(title={"text": "head trained on", "standoff": 4}, col=1)
+    fig.update_yaxes(title={"text": "head trained on", "standoff": 14}, col=1)
     fig.update_xaxes(title={"text": "features from", "standoff": 4}, row=rows)
     fig.update_layout(dragmode=False)
 
@@ -216,23 +246,32 @@ def _wrapped(name: str) -> str:
 
 
 def _colour(
-    fig: go.Figure, result: Result, measure: str, view: str, shown: list[str], base: str
+    fig: go.Figure, result: Result, measure: str, view: str, base: str, *, bar: bool
 ) -> None:
-    bar: dict[str, Any] = {"thickness": 12, "outlinewidth": 0, "len": 0.9}
+    axis, ticks, words = _colours(result, measure, view, base)
+    drawn = {"thickness": 12, "outlinewidth": 0, "len": 0.9, "tickvals": ticks, "ticktext": words}
+    fig.update_layout(coloraxis={**axis, "showscale": bar, "colorbar": drawn})
+
+
+def _colours(
+    result: Result, measure: str, view: str, base: str
+) -> tuple[dict[str, Any], list[float], list[str]]:
+    """Return the colour axis over all methods, and its ticks with their words."""
     if view == "value":
-        low = result.summary["majority"] if measure == "accuracy" else 0.0
-        low, high = 100 * low, 100 * _top(result, measure)
-        ticks = [t for t in range(0, 101, 10) if low + 3 < t < high]
-        words = "chance" if measure == "accuracy" else "0"
-        bar |= {"tickvals": [low, *ticks], "ticktext": [words, *(f"{t} %" for t in ticks)]}
+        low = 100 * result.summary["majority"] if measure == "accuracy" else 0.0
+        high = 100 * _top(result, measure)
+        ticks = [t for t in range(10, 101, 10) if low + 4 < t < high]
         axis = {"colorscale": SEQUENTIAL, "cmin": low, "cmax": high}
-    else:
-        grids = [_grid(result, m, measure, view, base)[0] for m in shown]
-        most = 100 * max(float(np.abs(g).max()) for g in grids)
-        # A loss is drawn in the colour of "less", whichever way it is counted.
-        stops = DIVERGING if view == "difference" else _reversed(DIVERGING)
-        axis = {"colorscale": stops, "cmin": -most, "cmax": most, "cmid": 0}
-    fig.update_layout(coloraxis={**axis, "colorbar": bar})
+        words = "chance" if measure == "accuracy" else "0"
+        return axis, [low, *ticks], [words, *(f"{t} %" for t in ticks)]
+    shown = result.tables["summary"]["method"]
+    grids = [_grid(result, m, measure, view, base)[0] for m in shown]
+    most = max(100 * max(float(np.abs(g).max()) for g in grids), 1.0)
+    # A loss is drawn in the colour of "less", whichever way it is counted.
+    stops = DIVERGING if view == "difference" else _reversed(DIVERGING)
+    half = float(round(most / 2)) or 0.5
+    axis = {"colorscale": stops, "cmin": -most, "cmax": most, "cmid": 0}
+    return axis, [-half, 0.0, half], [f"{-half:+.0f}", "0", f"{half:+.0f} points"]
 
 
 def _reversed(scale: list[list[float | str]]) -> list[list[float | str]]:
@@ -244,8 +283,8 @@ def retention(result: Result) -> go.Figure:
     table = result.tables["advice"].sort_values("retention")
     names = result.summary["titles"]
     labels = [f"{names[i]} → {names[j]}" for i, j in zip(table["i"], table["j"], strict=True)]
-    colours = {"swap": "good", "keep the head": "bad", "cannot tell": "unknown"}
-    signs = {"swap": "circle", "keep the head": "x", "cannot tell": "diamond-open"}
+    colours = {"swap": "good", "train a new head": "bad", "cannot tell": "unknown"}
+    signs = {"swap": "circle", "train a new head": "x", "cannot tell": "diamond-open"}
     fig = go.Figure()
     for verdict in colours:
         at = (table["verdict"] == verdict).to_numpy()

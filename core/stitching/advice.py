@@ -29,7 +29,7 @@ def retention_intervals(
     -------
     DataFrame
         i, j (positions), stitched, native, retention, sd (over seeds), low, high, verdict:
-        "swap" when the interval lies above 90 %, "keep the head" when below, else
+        "swap" when the interval lies above 90 %, "train a new head" when below, else
         "cannot tell".
     """
     codes = np.searchsorted(result.classes, y_test)
@@ -61,7 +61,7 @@ def retention_intervals(
 def _verdict(low: float, high: float) -> str:
     if low >= KEEP:
         return "swap"
-    return "keep the head" if high < KEEP else "cannot tell"
+    return "train a new head" if high < KEEP else "cannot tell"
 
 
 def headline(table: pd.DataFrame, names: list[str]) -> str:

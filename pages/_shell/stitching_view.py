@@ -14,8 +14,8 @@ from core.stitching.analysis import DEFAULTS, default_models, ordered
 from core.stitching.methods import METHODS
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
-from pages._shell.layout import Tile
-from pages._shell.words import percent, plural, plus_minus, tip
+from pages._shell.layout import Tile, table
+from pages._shell.words import percent, plural, plus_minus, safe, tip
 
 PAGE = "stitching"
 SHRINKAGES = ("auto", "lw", "0", "0.05", "0.2", "0.5", "0.8", "1")
@@ -124,9 +124,9 @@ def _labels(dataset: Dataset) -> list[str]:
 def tiles(result: Result) -> list[Tile]:
     """Return the numbers of the verdict."""
     s = result.summary
-    table = result.tables["summary"].set_index("method")
-    best = table.loc[s["preferred"]]
-    ridge = table[table.index.isin(["ridge", "linear"])]
+    methods = result.tables["summary"].set_index("method")
+    best = methods.loc[s["preferred"]]
+    ridge = methods[methods.index.isin(["ridge", "linear"])]
     against = f"; ridge map per pair {percent(ridge['accuracy'].iloc[0])}" if len(ridge) else ""
     return [
         Tile(
@@ -192,25 +192,48 @@ def matrices(result: Result) -> None:
                 show=lambda m: METHODS[m].title,
                 default="cosine-random" if "cosine-random" in shown else shown[-1],
             )
-    columns = 3 if len(result.params["models"]) <= 5 else 2
-    fig = figures.matrix(result, measure=measure, view=view, base=base, columns=columns)
+            shown = [m for m in shown if m != base]  # its differences to itself are all 0
+    title = figures.matrix_title(result, measure, view, base)
+    st.html(f'<p class="th-figtitle">{safe(title)}</p>')
+    charts.figure(
+        figures.scale(result, measure=measure, view=view, base=base),
+        "stitching_scale",
+        "Colour scale of the matrices",
+    )
+    per_row = 3 if len(result.params["models"]) <= 5 else 2
+    for start in range(0, len(shown), per_row):
+        for column, method in zip(
+            st.columns(per_row), shown[start : start + per_row], strict=False
+        ):
+            with column:
+                _panel(result, method, measure, view, base)
+    st.caption(
+        "Best method first; rows: head trained on, columns: features from. Outlined: the same "
+        "encoder on both sides. ± is one standard deviation over seeds. Click a cell for its "
+        "samples."
+    )
+    with st.expander("The numbers of these matrices"):
+        table(result.tables["cells"], name="stitching-cells", key="stitching_cells_twin")
+
+
+def _panel(result: Result, method: str, measure: str, view: str, base: str) -> None:
+    # One chart a method, so that they stand below each other on a phone.
+    key = f"stitching_matrix_{method}"
+    fig = figures.matrix(
+        result, measure=measure, view=view, base=base, methods=[method], columns=1, bar=False
+    )
     charts.figure(
         fig,
-        "stitching_matrix",
-        "Stitching matrices, one per method: rows are the encoder a head was trained on, columns "
-        "the encoder the features come from",
+        key,
+        f"Stitching matrix of {METHODS[method].title}: rows are the encoder a head was trained "
+        "on, columns the encoder the features come from",
         select=["points"],
-        on_select=_open_cell,
-        table=result.tables["cells"],
-    )
-    st.caption(
-        "Best method first. Outlined: the same encoder on both sides. ± is one standard "
-        "deviation over seeds. Click a cell for its samples."
+        on_select=lambda: _open_cell(key),
     )
 
 
-def _open_cell() -> None:
-    found = charts.picked("stitching_matrix")
+def _open_cell(key: str) -> None:
+    found = charts.picked(key)
     if not found or not isinstance(found[0], list) or len(found[0]) < 3:
         return
     method, i, j = found[0][:3]
@@ -236,7 +259,7 @@ def cell(dataset: Dataset, result: Result) -> None:
     left, right = st.columns([6, 5], gap="medium")
     with left:
         wrong = {
-            int(r.id): f"{r.true} → {r.stitched}" for r in mine.itertuples(index=False)
+            int(r.id): f"→ {r.stitched}" for r in mine.itertuples(index=False)
         }  # fmt: skip
         classes = ["all classes", *sorted(set(mine["true"]))]
         only = state.select(PAGE, "class", "True class", classes)

@@ -150,7 +150,7 @@ def test_advice_has_ordered_intervals(result):
     assert len(advice) == 6
     assert (advice["low"] <= advice["retention"]).all()
     assert (advice["retention"] <= advice["high"]).all()
-    assert set(advice["verdict"]) <= {"swap", "keep the head", "cannot tell"}
+    assert set(advice["verdict"]) <= {"swap", "train a new head", "cannot tell"}
 
 
 def test_anchors_losses_and_health(result):
@@ -172,6 +172,8 @@ def test_every_figure_draws(result):
             for m in figures.MEASURES
             for v in figures.VIEWS
         ),
+        *(figures.scale(result, view=v, base="cosine-random") for v in figures.VIEWS),
+        figures.matrix(result, methods=["ridge"], columns=1, bar=False),
         figures.retention(result),
         *(figures.similarity(result, measure=m) for m in ("cka", "mutual_knn", "procrustes")),
         figures.confusion(result, "wip-param", MODELS[0], MODELS[1]),
@@ -189,6 +191,9 @@ def test_matrix_panels_share_one_scale_and_can_be_clicked(result):
     assert {t.coloraxis for t in heat} == {"coloraxis"}
     assert len(points) == 5
     assert list(points[0].customdata[1][:3]) == [points[0].customdata[0][0], 0, 1]
+    alone = figures.matrix(result, methods=["ridge"], columns=1, bar=False)
+    assert alone.layout.coloraxis.cmin == fig.layout.coloraxis.cmin
+    assert alone.layout.coloraxis.cmax == fig.layout.coloraxis.cmax
     native = heat[1]  # the strip of own heads follows its matrix
     np.testing.assert_allclose(
         np.ravel(native.z), 100 * result.tables["native"]["accuracy"], atol=1e-9
