@@ -13,6 +13,7 @@ from pages._shell.state import workspace
 from pages._shell.words import plural, tip
 
 PAGE = quality_view.PAGE
+QUESTION = "Which model suits my data?"
 
 READ = (
     "A metric looks at the features only; the accuracies come from labels held out of it.",
@@ -71,14 +72,14 @@ def _choices(ws, dataset):
     }
 
 
-def _own():
-    """Draw the verdict on this workspace's encoders; return their result, or None."""
+def _question():
+    """Draw the sidebar and the header; return the dataset and the parameters."""
     ws = workspace()
     with pickers.selection():
         dataset = pickers.dataset(ws)
         params = _choices(ws, dataset)
     header(
-        "Which model suits my data?",
+        QUESTION,
         (
             "Label-free metrics and probes",
             pickers.dataset_title(ws, dataset.name),
@@ -86,6 +87,11 @@ def _own():
             f"labels: {params['label']}",
         ),
     )
+    return dataset, params
+
+
+def _own(params):
+    """Draw the verdict on this workspace's encoders; return their result, or None."""
     result = result_or_run(
         "quality",
         params,
@@ -96,15 +102,18 @@ def _own():
     if result is not None:
         quality_view.answer(result)
         quality_view.evidence(result)
-    return dataset, result
+    return result
 
 
-dataset = result = None
+dataset = result = params = None
 try:
-    dataset, result = _own()
+    dataset, params = _question()
 except UserError as error:
-    header("Which model suits my data?", "Published accuracies", share=False)
+    header(QUESTION, "Published accuracies", share=False)
     errors.show(error)
+if params is not None:
+    with errors.plainly():
+        result = _own(params)
 published_view.panel()
 if result is not None:
     with errors.plainly():

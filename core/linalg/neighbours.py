@@ -1,6 +1,6 @@
 """Exact nearest neighbours: candidates from a blocked GEMM, re-ranked and certified.
 
-``|a - b|^2 = |a|^2 + |b|^2 - 2 a.b`` in the storage precision gives ``k + 6`` candidates a
+``|a - b|^2 = |a|^2 + |b|^2 - 2 a.b`` in the storage precision gives ``k + 3`` candidates a
 row (centred first, so that the cancellation is small). Their distances are then recomputed
 from the differences in float64. A row is *certified* when the last candidate's approximate
 distance, less the worst rounding error, still exceeds the k-th exact one: nothing outside
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 TILE = 2048
-SPARE = 6
+SPARE = 3
 GROUP = 32
 
 
@@ -197,8 +197,9 @@ def _candidates_own(work: _Work, c: int) -> tuple[torch.Tensor, torch.Tensor]:
             best.merge(i, *_smallest(tile, c), j)
             if i != j:
                 # The tile holds |b|^2/2 - a.b; the transposed tile wants |a|^2/2 - a.b.
-                shift = work.half_base[i : i + TILE, None] - work.half_base[None, j : j + TILE]
-                best.merge(j, *_smallest(tile.add_(shift).T.contiguous(), c), i)
+                tile.add_(work.half_base[i : i + TILE, None])
+                tile.sub_(work.half_base[None, j : j + TILE])
+                best.merge(j, *_smallest(tile.T.contiguous(), c), i)
     return best.values, best.indices
 
 

@@ -22,7 +22,7 @@ from core.stats.bootstrap import (
     summarise_draws,
 )
 from core.stats.fdr import benjamini_hochberg
-from core.stats.ranks import spearman, weighted_pearson
+from core.stats.ranks import row_products, spearman
 
 FEWEST_MODELS = 8
 FEWEST_FAMILIES = 4
@@ -142,9 +142,7 @@ def _cell(
             "rho": nan, "lo": nan, "hi": nan, "p": nan, "n": n, "n_clusters": groups,
             "n_nan": 0, "status": "n/a",
         }  # fmt: skip
-    rho = weighted_pearson(
-        draws.ranks(keep, metric, a), draws.ranks(keep, target, b), draws.weights(keep)
-    )
+    rho = row_products(draws.ranks(keep, metric, a), draws.ranks(keep, target, b))
     found = summarise_draws(spearman(a[keep], b[keep]), rho, n, groups)
     status = "ok" if groups >= ENOUGH_FAMILIES else "few families"
     return {

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from core.errors import BadInput
-from core.stats.ranks import as_pair, rank_operator, spearman, weighted_pearson
+from core.stats.ranks import as_pair, rank_operator, row_products, spearman, standardised
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,14 @@ def cluster_weights(clusters: np.ndarray, n_boot: int, seed: int) -> np.ndarray:
 
 
 def bootstrap_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the ranks of every resample, shape (B, n), ready for many correlations.
+    """Return the standardised ranks of every resample, shape (B, n).
 
-    Counts and halves are exact in float32 up to 2^23, so the product runs in it.
+    The product of two such tables, row by row, is the resampled rho. Counts and halves are
+    exact in float32 up to 2^23, so the ranks are computed in it.
     """
     operator = rank_operator(values).astype(np.float32)
-    return (weights.astype(np.float32) @ operator).astype(np.float64)
+    ranks = (weights.astype(np.float32) @ operator).astype(np.float64)
+    return standardised(ranks, weights)
 
 
 def summarise_draws(rho: float, draws: np.ndarray, n: int, n_clusters: int) -> SpearmanBootstrap:
@@ -156,7 +158,5 @@ def spearman_cluster_bootstrap(
     if len(left) < 2:
         return summarise_draws(float("nan"), np.full(n_boot, np.nan), len(left), n_clusters)
     weights = cluster_weights(groups, n_boot, seed)
-    draws = weighted_pearson(
-        bootstrap_ranks(left, weights), bootstrap_ranks(right, weights), weights
-    )
+    draws = row_products(bootstrap_ranks(left, weights), bootstrap_ranks(right, weights))
     return summarise_draws(spearman(left, right), draws, len(left), n_clusters)

@@ -75,21 +75,32 @@ def weighted_mid_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return counts @ rank_operator(np.asarray(values, dtype=np.float64)) + 0.5
 
 
+def standardised(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return ``sqrt(w) (r - mean) / spread`` of each row, shape (B, n).
+
+    The weighted correlation of two variables is then a plain product of rows, so that many
+    pairs share the work. A row without spread is NaN.
+    """
+    mean = np.einsum("bi,bi->b", weights, ranks) / weights.sum(1)
+    out = ranks - mean[:, None]
+    out *= np.sqrt(weights)
+    spread = np.sqrt(np.einsum("bi,bi->b", out, out))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out /= np.where(spread > 0, spread, np.nan)[:, None]
+    return out
+
+
+def row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the correlation of each row of two :func:`standardised` tables, shape (B,)."""
+    return np.clip(np.einsum("bi,bi->b", a, b), -1.0, 1.0)
+
+
 def weighted_pearson(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted Pearson correlation of each row, shape (B,).
 
     ``a``, ``b`` and ``weights`` have shape (B, n). A row without spread is NaN.
     """
-    total = weights.sum(1)
-    left = a - ((weights * a).sum(1) / total)[:, None]
-    right = b - ((weights * b).sum(1) / total)[:, None]
-    cross = np.einsum("bi,bi,bi->b", weights, left, right)
-    spread = np.einsum("bi,bi,bi->b", weights, left, left) * np.einsum(
-        "bi,bi,bi->b", weights, right, right
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rho = cross / np.sqrt(spread)
-    return np.where(spread > 0, np.clip(rho, -1.0, 1.0), np.nan)
+    return row_products(standardised(a, weights), standardised(b, weights))
 
 
 def spearman(a: np.ndarray, b: np.ndarray) -> float:

@@ -1,0 +1,31 @@
+"""Floors on ratios against numpy, n x n code, scikit-dimension and pandas; never on seconds."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+_SPEC = importlib.util.spec_from_file_location(
+    "bench_quality", Path(__file__).with_name("bench_quality.py")
+)
+bench = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(bench)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "peer", "floor"),
+    [
+        (lambda: bench.spectrum_case(3000, 256), "numpy svd", 1.5),
+        (lambda: bench.self_cluster_case(6000, 256), "n x n", 3.0),
+        (lambda: bench.twonn_case(5000, 512, repeats=2), "scikit-dimension", 1.0),
+        (lambda: bench.bootstrap_case(n_boot=200, repeats=2), "pandas", 4.0),
+        (lambda: bench.bootstrap_case(n_boot=200), "scipy loop", 60.0),
+    ],
+    ids=["spectrum", "self-cluster", "twonn", "bootstrap-pandas", "bootstrap-scipy"],
+)
+def test_agrees_and_is_faster(case, peer, floor):
+    seconds = case()
+    assert seconds[peer] / seconds["ours"] >= floor, seconds
