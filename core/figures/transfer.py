@@ -197,26 +197,33 @@ def triangle(result: Result, source: str, layer: int, pair: int) -> go.Figure:
     # Anchor at the origin, the anchor one layer on along x, the partner by its two distances.
     x = (sep**2 - detour**2 + traj**2) / (2 * traj) if traj > 0 else 0.0
     y = math.sqrt(max(sep**2 - x**2, 0.0))
-    corners = {"anchor": (0.0, 0.0), "partner": (x, y), "anchor, a layer on": (traj, 0.0)}
+    corners = {"anchor": (0.0, 0.0), "partner": (x, y), "anchor, next layer": (traj, 0.0)}
     fig = go.Figure()
     colour = style.ROLE[KINDS[index]]
     start, top, end = corners.values()
+    low, high = min(0.0, x), max(traj, x)
     _side(fig, start, top, f"separation {sep:.3g} ", colour, anchor="right")
     _side(fig, top, end, f" detour {detour:.3g}", colour, anchor="left")
     _side(fig, start, end, f"trajectory {traj:.3g}", style.ROLE["null"], shift=-34)
     fig.add_scatter(
         x=[c[0] for c in corners.values()], y=[c[1] for c in corners.values()],
         mode="markers+text", text=list(corners), showlegend=False, hoverinfo="text",
-        textposition=["bottom left", "top center", "bottom right"],
+        textposition=_corner_places(traj, max(high - low, y)),
         marker={"size": 11, "color": [style.ROLE["null"], colour, style.ROLE["null"]]},
     )  # fmt: skip
     title = f"{KINDS[index].capitalize()} pair: theta {theta:.3f} rad, d {d:.3f}"
     style.layout(fig, title=title, height=380, legend=False)
-    low, high = min(0.0, x), max(traj, x)
-    room = 0.3 * max(high - low, y)
+    room = 0.42 * max(high - low, y)
     fig.update_xaxes(visible=False, range=[low - room, high + room])
     fig.update_yaxes(visible=False, scaleanchor="x", range=[-room, y + 0.5 * room])
     return fig
+
+
+def _corner_places(base: float, extent: float) -> list[str]:
+    """Put the two lower labels apart where the trajectory is short."""
+    if base < 0.5 * extent:
+        return ["bottom left", "top center", "bottom right"]
+    return ["bottom center", "top center", "bottom center"]
 
 
 def _side(
