@@ -91,7 +91,7 @@ def _groups(ws, dataset, result):
             "direction",
             "Open group",
             list(rows),
-            show=lambda d: contrast_view.title_of(rows[d]),
+            show=lambda d: f"Direction {d + 1}",
             help=tip("cluster"),
         )
         contrast_view.opened(dataset, result, rows[direction])

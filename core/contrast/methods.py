@@ -258,8 +258,8 @@ def koda_features(
     Examples
     --------
     >>> a = np.eye(6)[:, :3]; b = np.eye(6)[:, 2:5]
-    >>> koda_features(a, b, epsilon=0.5, n_directions=1).status
-    ('inactive',)
+    >>> koda_features(a, b, epsilon=0.5, n_directions=1).objective.round(9).tolist()
+    [1.0]
     """
     reduced = reduce(phi_a, phi_b)
     _check_count(n_directions, len(phi_a))
