@@ -182,9 +182,9 @@ def spectrum(result: Result, model: str, *, height: int = 360) -> go.Figure:
         ("alpha_req", OKABE_ITO[0], "fit, 11 to 100"),
         ("alpha_req_90pct", OKABE_ITO[5], "fit, 11 to 90 %"),
     ):
-        first, last = extra.get(f"{metric}.first"), extra.get(f"{metric}.last")
-        alpha, start = extra.get(metric), extra.get(f"{metric}.intercept")
-        if None in (first, last, alpha, start) or not np.isfinite([alpha, start]).all():
+        wanted = (metric, *(f"{metric}.{part}" for part in ("intercept", "first", "last")))
+        alpha, start, first, last = (extra.get(name, float("nan")) for name in wanted)
+        if not np.isfinite([alpha, start]).all():
             continue
         i = np.array([first, last])
         fig.add_scatter(
