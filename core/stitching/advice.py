@@ -28,7 +28,7 @@ def retention_intervals(
     Returns
     -------
     DataFrame
-        i, j (positions), stitched, native, retention, sd (over seeds), low, high, verdict:
+        i, j (positions), stitched, native, retention, sd (over seeds; NaN for one), low, high, verdict:
         "swap" when the interval lies above 90 %, "train a new head" when below, else
         "cannot tell".
     """
@@ -52,7 +52,7 @@ def retention_intervals(
             rows.append({
                 "i": i, "j": j, "stitched": result.mean[i, j], "native": result.native[j],
                 "retention": result.retention[i, j],
-                "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else 0.0,
+                "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else np.nan,
                 "low": low, "high": high, "verdict": _verdict(low, high),
             })  # fmt: skip
     return pd.DataFrame(rows)
@@ -78,4 +78,5 @@ def _pair(row: pd.Series, names: list[str]) -> str:
 
 
 def _kept(row: pd.Series) -> str:
-    return f"{100 * row['retention']:.0f} % ± {100 * row['sd']:.0f}"
+    spread = f" ± {100 * row['sd']:.0f}" if np.isfinite(row["sd"]) else ""
+    return f"{100 * row['retention']:.0f} %{spread}"
