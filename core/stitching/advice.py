@@ -28,8 +28,8 @@ def retention_intervals(
     Returns
     -------
     DataFrame
-        i, j (positions), stitched, native, retention, sd (over seeds; NaN for one), low, high, verdict:
-        "swap" when the interval lies above 90 %, "train a new head" when below, else
+        i, j (positions), stitched, native, retention, sd (over seeds; NaN for one), low, high,
+        verdict: "swap" when the interval lies above 90 %, "train a new head" when below, else
         "cannot tell".
     """
     codes = np.searchsorted(result.classes, y_test)
