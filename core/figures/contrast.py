@@ -172,10 +172,11 @@ def scale_path(result: Result) -> go.Figure:
             "%{customdata[0]:.0f} samples, %{customdata[1]:.0f} of %{customdata[2]:.0f} are "
             "groups<extra></extra>",
         )
-    for name, row in zip(names, table.to_dict("records"), strict=True):
+    # On a category axis an annotation stands by place: "6" would be read as the number six.
+    for place, row in enumerate(table.to_dict("records")):
         chosen = "<br>chosen" if row["chosen"] else ""
         fig.add_annotation(
-            x=name,
+            x=place,
             y=row["k_a"],
             text=f"{row['passed']} of {row['of']}{chosen}",
             showarrow=False,

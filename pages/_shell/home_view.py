@@ -123,4 +123,6 @@ def datasets(ws: Workspace) -> None:
                 f'<p class="th-dim">{" · ".join(facts)}</p>'
             )
             grid.thumbs(data, grid.sample(data, 20), label=f"Examples of {data.title}")
-    table.link("datasets", "Open Datasets")
+    with st.container(horizontal=True):
+        table.link("datasets", "Open Datasets")
+        table.link("explore", "See where everything lies")

@@ -17,7 +17,7 @@ _CSS = """
         padding-bottom: 3rem; }
 [data-testid="stMainBlockContainer"] h1 { font-size: 2rem; line-height: 1.2; padding: 0;
         letter-spacing: -0.01em; }
-[data-testid="stMainBlockContainer"] h2 { font-size: 1.3rem; padding: .9rem 0 0; }
+[data-testid="stMainBlockContainer"] h2 { font-size: 1.3rem; padding: 1.1rem 0 .2rem; }
 [data-testid="stMainBlockContainer"] h3 { font-size: 1.1rem; padding: .8rem 0 .1rem; }
 .th-brand { font-size: 1.05rem; font-weight: 650; letter-spacing: .01em; }
 .th-dim { color: color-mix(in srgb, currentColor 68%, transparent); font-size: .9rem;
