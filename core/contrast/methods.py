@@ -140,7 +140,7 @@ def koda_kernels(
     """KODA on two kernels whose bandwidths are set; arguments as in :func:`koda`.
 
     Exact matrices up to 3,000 samples; exact products by blocks up to 10,000 (the bound is then
-    a Lanczos estimate and the status says "not certified" when it is wider than 1e-6); features
+    a Lanczos estimate, so the status says "not certified", however small the gap); features
     above, or when ``n_features`` is given, or for a plain cosine kernel.
     """
     plain_cosine = a.kind == "cosine" and len(a.parts) == len(b.parts) == 1
