@@ -56,7 +56,12 @@ def figure(
         drawn.update_layout(title={"text": ""}, margin={"t": max(10, top - TITLE_ROOM)})
     config = download_config(key.replace("_", "-"), selectable=bool(select))
     if select:
-        drawn.update_layout(clickmode="event+select")
+        # The mode bar of a selectable figure is always there: the legend makes room for it.
+        drawn.update_layout(
+            clickmode="event+select",
+            legend={"yref": "container", "y": 0.0, "yanchor": "bottom"},
+            margin={"t": max(34, drawn.layout.margin.t or 0)},
+        )
         st.plotly_chart(
             drawn,
             key=key,
