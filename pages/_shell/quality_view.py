@@ -19,7 +19,7 @@ def answer(result: Result) -> None:
     """Draw the verdict: the best encoder, its lead, and whether a metric can be trusted."""
     models, summary = result.tables["models"], result.summary
     names = figures.titles(result)
-    best, nearest = models.iloc[0], models.loc[models["knn"].idxmax()]
+    best, nearest = (models.loc[models[probe].idxmax()] for probe in ("linear", "knn"))
     tiles = [
         Tile(
             "Linear probe, best",
@@ -45,6 +45,8 @@ def answer(result: Result) -> None:
         ),
     ]
     verdict(result.headline, tiles)
+    if summary["judge_reason"]:
+        st.caption(f"{summary['judge_reason']}.")
 
 
 def _bounds(row, column: str) -> str:

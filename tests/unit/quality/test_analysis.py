@@ -253,3 +253,17 @@ def test_published_panel_filters_and_refuses():
         published_panel(cells, x="licence")
     with pytest.raises(BadInput):
         published_panel(cells, clusters="arch_class")
+
+
+def test_the_interpolation_peak_does_not_judge():
+    import pandas as pd
+
+    from core.quality.analysis import judging_probe
+
+    wide = pd.DataFrame({"title": ["A (x)", "B"], "rows_per_feature": [3.3, 0.998]})
+    probe, reason = judging_probe(wide)
+    assert probe == "knn"
+    assert "B has about as many features" in reason
+    assert judging_probe(wide.iloc[:1]) == ("linear", "")
+    few_rows = wide.assign(rows_per_feature=[0.3, 12.0])
+    assert judging_probe(few_rows)[0] == "linear"
