@@ -30,7 +30,7 @@ def test_every_command_is_in_the_readme(name):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_has_its_picture_in_the_readme(page):
-    link = f"assets/screenshots/{page}.png"
+    link = f"assets/screenshots/{page}-wide-light.png"
     assert link in README
     assert (ROOT / link).stat().st_size > 10_000
 
@@ -69,9 +69,10 @@ def test_declared_dependencies_are_the_clients():
         "umap-learn": "umap", "open_clip_torch": "open_clip", "scikit-learn": "sklearn",
         "faiss-cpu": "faiss",
     }  # fmt: skip
-    sources = "\n".join(
-        p.read_text() for d in ("core", "pages") for p in (ROOT / d).rglob("*.py")
-    ) + (ROOT / "app.py").read_text()
+    sources = (
+        "\n".join(p.read_text() for d in ("core", "pages") for p in (ROOT / d).rglob("*.py"))
+        + (ROOT / "app.py").read_text()
+    )
     for name in wanted:
         module = modules.get(name, name)
         assert re.search(rf"^\s*(import|from) {module}\b", sources, re.M), name
