@@ -151,6 +151,11 @@ LIT_PAIRS: dict[str, LitPair] = {
 
 
 def _lit(name: str, modality: str) -> EncoderInfo:
+    towers = [
+        info for tower, _ in LIT_PAIRS[name].towers(modality) for info in (*_IMAGE, *_TEXT)
+        if info.id == tower
+    ]  # fmt: skip
+    projection = 256 * sum(info.dim for info in towers) / 1e6
     return EncoderInfo(
         id=f"demo/{name}/{modality}",
         title=f"LiT-style pair, trained here: {LIT_PAIRS[name].title} ({modality} tower)",
@@ -160,6 +165,7 @@ def _lit(name: str, modality: str) -> EncoderInfo:
         arch_class="dual encoder",
         objective="vision-language",
         dim=256,
+        params_m=round(sum(info.params_m for info in towers) + projection, 2),
         licence="Apache-2.0 (projections); towers: see theirs",
         source="trained here by python -m core.encoders.lit on frozen encoders",
         layers=("joint",),

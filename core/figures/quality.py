@@ -155,11 +155,15 @@ def metric_scatter(
     return fig
 
 
-def _text_sides(values: np.ndarray, log: bool) -> list[str]:
-    # Labels point inwards, so that none is cut off at the frame.
-    place = np.log(values) if log else values
-    middle = (place.min() + place.max()) / 2
-    return ["middle left" if v > middle else "middle right" for v in place]
+def _text_sides(x: np.ndarray, log: bool) -> list[str]:
+    """Place labels towards the middle, above and below in turn: near points stay legible."""
+    at = np.log(x) if log and np.all(x > 0) else np.asarray(x, dtype=float)
+    middle = (np.min(at) + np.max(at)) / 2
+    sides = np.empty(len(at), dtype=object)
+    for turn, point in enumerate(np.argsort(at, kind="stable")):
+        height = "top" if turn % 2 == 0 else "bottom"
+        sides[point] = f"{height} {'right' if at[point] <= middle else 'left'}"
+    return list(sides)
 
 
 def spectrum(result: Result, model: str, *, height: int = 360) -> go.Figure:

@@ -38,8 +38,11 @@ def short_title(title: str) -> str:
     --------
     >>> short_title("SqueezeNet 1.1 (ImageNet)")
     'SqueezeNet 1.1'
+    >>> short_title("LiT-style pair, trained here: ViT-S/14 with MiniLM (image tower)")
+    'LiT ViT-S/14'
     """
-    return title.replace("LiT-style pair, trained here: ", "LiT ").split(" (")[0]
+    lit = title.replace("LiT-style pair, trained here: ", "LiT ")
+    return lit.split(" (")[0].split(" with ")[0]
 
 
 def model_table(params: Mapping[str, Any], records: Mapping[str, Record]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from core import analyses
 from core.compare.analysis import DEFAULTS
+from core.compare.search import nearest_items
 from core.data.dataset import Dataset
 from core.figures import explore as figures
 from core.results import Result
@@ -224,6 +225,7 @@ def linked(data: Dataset, choice: Choice, results: list[Result], colour: str) ->
             _one_map(data, side, f"{pickers.model_title(model)}, {layer}", result, colour)
     with columns[1] if len(sides) == 1 else st.container():
         _selection(data)
+    _neighbours(data, sides)
 
 
 def _one_map(data: Dataset, side: str, name: str, result: Result, colour: str) -> None:
@@ -282,6 +284,31 @@ def _selection(data: Dataset) -> None:
     )
     with st.expander("Selected items as a table"):
         layout.table(chosen.drop(columns="sha256"), name="selection", key=f"{PAGE}_rows")
+
+
+def _neighbours(data: Dataset, sides: list[tuple[str, str, str]]) -> None:
+    """Draw the nearest items of a single selected item, for each encoder."""
+    ids = state.selected_ids(PAGE)
+    if len(ids) != 1:
+        return
+    st.subheader("Nearest in the original space", anchor=False)
+    columns = st.columns(len(sides), gap="medium")
+    for column, (side, model, layer) in zip(columns, sides, strict=True):
+        features = state.workspace().features.get(data.name, model)
+        near, scores = nearest_items(features, ids[0], layer=layer)
+        with column:
+            st.caption(
+                f"{side.upper()}: {pickers.model_title(model)}, {layer}. Exact, by cosine; "
+                f"{plural(len(features), 'item')} searched"
+            )
+            grid.items(
+                data,
+                near,
+                key=f"{PAGE}_near_{side}",
+                scores=dict(zip(map(int, near), map(float, scores), strict=True)),
+                cell=84,
+                label=f"Nearest under {side.upper()}",
+            )
 
 
 def _clear() -> None:

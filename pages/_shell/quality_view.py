@@ -73,7 +73,8 @@ def evidence(result: Result) -> None:
             PAGE,
             "probe",
             "Accuracy of the right-hand figure",
-            ("linear", "knn"),
+            # The probe that decides comes first, as the default.
+            sorted(("linear", "knn"), key=lambda probe: probe != result.summary["judge"]),
             show={"linear": "linear probe", "knn": "1-NN"}.get,
         )
     left, right = st.columns(2, gap="medium")
