@@ -15,7 +15,7 @@ from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BadInput, NotFound
+from core.errors import BadInput, NotFound, UserError
 from core.results import Result
 
 if TYPE_CHECKING:
@@ -101,6 +101,16 @@ def find(name: str, workspace: Workspace, **params: Any) -> Result | None:
     """Return the stored result of these parameters, or None."""
     full = resolve(name, workspace, **params)
     return workspace.results.find(name, full, inputs(workspace, full))
+
+
+def current(name: str, workspace: Workspace) -> Result | None:
+    """Return the stored result a page opens with: that of the defaults, else the newest."""
+    try:
+        found = find(name, workspace)
+    except UserError:
+        # No dataset, or no features of the default encoders: nothing to look up.
+        found = None
+    return found or workspace.results.latest(name)
 
 
 def run(

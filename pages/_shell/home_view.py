@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 import streamlit as st
 
+from core import analyses
 from core.figures.style import compact
 from core.results import Result
 from core.workspace import Workspace
@@ -71,7 +72,7 @@ def findings(ws: Workspace) -> None:
     for pair in (CARDS[:2], CARDS[2:]):
         for column, card in zip(st.columns(2, gap="small"), pair, strict=True):
             with column, st.container(border=True, height="stretch"):
-                _card(card, ws.results.latest(card.kind))
+                _card(card, analyses.current(card.kind, ws))
     if demo_state() == "failed":
         st.warning(
             "The demo could not be laid ready completely. Your own data is not touched. "

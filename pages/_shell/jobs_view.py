@@ -52,7 +52,7 @@ def active(ws: Workspace) -> None:
             "Nothing is running",
             "Extractions, analyses and maps run here as processes of their own; closing the "
             "browser does not stop them.",
-            "Start one from any analysis page, or with: theodolite extract DATASET --model MODEL.",
+            "Start one from any analysis page, or with: theodolite extract DATASET MODEL.",
         )
 
 

@@ -49,6 +49,18 @@ def test_inputs_name_the_dataset_and_the_models_used(text_space, doubler):
     assert analyses.inputs(text_space, {}) == {}
 
 
+def test_current_is_the_defaults_result_else_the_newest(text_space, doubler):
+    assert analyses.current("explore", text_space) is None
+    other = core.run("explore", text_space, factor=7)
+    assert analyses.current("explore", text_space).key == other.key
+    default = core.run("explore", text_space)
+    newest = core.run("explore", text_space, factor=9)
+    assert analyses.current("explore", text_space).key == default.key
+    # Without the dataset the defaults cannot be settled; what was computed is still shown.
+    text_space.remove_dataset("letters")
+    assert analyses.current("explore", text_space).key == newest.key
+
+
 def test_unknown_names_are_refused(text_space, doubler):
     with pytest.raises(NotFound, match="no analysis 'radr'"):
         core.run("radr", text_space)
