@@ -4,6 +4,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
+# Two test workers share the machine: one BLAS thread each, and no spinning while they wait.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
 .PHONY: help run test check fix screenshots clean
 .DEFAULT_GOAL := help
@@ -18,7 +20,7 @@ run:  ## install, lay the demo ready, open the app on http://localhost:8501
 
 test:  ## install, find or install a Chromium, run the whole suite
 	@.ci/venv test
-	@THEODOLITE_CHROMIUM="$$(.ci/chromium)" $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@THEODOLITE_CHROMIUM="$$(.ci/chromium)" $(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check:  ## format, lint, types, import contracts
 	@.ci/venv test
