@@ -59,3 +59,16 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Run a whole computation on one thread, torch and every BLAS alike.
+
+    For work made of many small products: threads do not help it, and their sums, rounded in
+    another order, would make the last digits depend on the machine's number of cores.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with one_thread(), threadpool_limits(limits=1):
+        yield

@@ -6,6 +6,7 @@ One number each, so that "equal within tolerance" is one comparison:
   table column or the pair of numbers;
 - whole numbers, words and true/false in a table or array: the share of entries that differ,
   for a rank or a cluster is either the same or not;
+- a table with more or fewer rows: the share of rows that only one of the two has;
 - a sentence: its words have to be the same, its numbers count as numbers.
 
 Times are not compared. Below ``FLOOR`` a number counts as zero: a certified gap of 1e-12
@@ -112,8 +113,12 @@ def _walk_list(
 def _table(
     one: pd.DataFrame, other: pd.DataFrame, where: str, found: list[tuple[float, str]]
 ) -> None:
-    if list(one.columns) != list(other.columns) or len(one) != len(other):
+    if list(one.columns) != list(other.columns):
         found.append((math.inf, where))
+        return
+    if len(one) != len(other):
+        # Rows have no partners then: the share of rows that only one of them has.
+        found.append((abs(len(one) - len(other)) / max(len(one), len(other)), f"{where} rows"))
         return
     for name in one.columns:
         if not _TIMES.search(str(name)) and len(one):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from core.device import single_threaded
 from core.errors import BadInput, NotFound
 from core.results import Result
 from core.stitching.methods import method_of
@@ -138,6 +139,13 @@ def compute(
     workspace: Workspace, params: dict[str, Any], progress: Progress | None = None
 ) -> Result:
     """Return the matrices of all methods with everything the page shows beside them."""
+    # Three hundred steps of training carry a rounding of the sums into the anchors: on one
+    # thread the same seed gives the same numbers however many cores there are.
+    with single_threaded():
+        return _compute(workspace, params, progress)
+
+
+def _compute(workspace: Workspace, params: dict[str, Any], progress: Progress | None) -> Result:
     from core.stitching.matrix import run_method
     from core.stitching.rows import read_rows
     from core.stitching.setting import StitchOptions, prepare

@@ -21,7 +21,7 @@ _SPEC.loader.exec_module(bench)
         (lambda: bench.spectrum_case(3000, 256), "numpy svd", 1.5),
         (lambda: bench.self_cluster_case(6000, 256), "n x n", 3.0),
         (lambda: bench.twonn_case(5000, 512, repeats=2), "scikit-dimension", 1.0),
-        (lambda: bench.bootstrap_case(n_boot=200, repeats=2), "pandas", 4.0),
+        (lambda: bench.bootstrap_case(n_boot=200, repeats=2), "pandas", 1.5),
         (lambda: bench.bootstrap_case(n_boot=200), "scipy loop", 60.0),
     ],
     ids=["spectrum", "self-cluster", "twonn", "bootstrap-pandas", "bootstrap-scipy"],

@@ -48,7 +48,7 @@ def test_the_demo_answers_at_once(page: str, open_page: Open, demo_home: Path) -
 def test_home_shows_one_live_figure_per_analysis(open_page: Open, demo_home: Path) -> None:
     at = open_page("home", demo_home)
     assert len(at.get("plotly_chart")) == 4
-    assert html_of(at).count("th-finding") == 4
+    assert html_of(at).count('class="th-finding"') == 4
 
 
 def test_an_unknown_dataset_in_the_address_falls_back(open_page: Open, small_home: Path) -> None:
