@@ -5,6 +5,7 @@ Axis letters: b batch, t tokens, d width.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def pool_tokens(state: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.
     return (state * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1.0)
 
 
-class OneByOne:
+class OneByOne(ABC):
     """An encoder that reads one text at a time, so that its rows cannot depend on a batch.
 
     Sub-classes give ``_one(text) -> float32 (d,)`` and have one layer, ``final``.
@@ -137,8 +138,9 @@ class OneByOne:
         """Return float32 features (b, d) by layer for texts."""
         return self.run([self.prepare(t) for t in batch], layers=layers, pooling=pooling)
 
+    @abstractmethod
     def _one(self, text: str) -> np.ndarray:
-        raise NotImplementedError
+        """Return the features of one text, shape (d,)."""
 
 
 class MiniLMInt8(OneByOne):

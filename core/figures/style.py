@@ -180,7 +180,7 @@ def layout(
     if x:
         fig.update_xaxes(title={"text": x, "standoff": 8, "font": {"size": 13}})
     if y:
-        fig.update_yaxes(title={"text": y, "standoff": 8, "font": {"size": 13}})
+        fig.update_yaxes(title={"text": y, "standoff": 22, "font": {"size": 13}})
     return fig
 
 
