@@ -98,7 +98,7 @@ def _extract(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     from core import analyses
-    from core.cli.analyses import COMMANDS, as_dict
+    from core.cli.analyses import COMMANDS
 
     space = workspace(args)
     kind = COMMANDS.get(args.key, (args.key,))[0]
@@ -108,20 +108,7 @@ def _export(args: argparse.Namespace) -> int:
             raise NotFound(f"No {kind} result is stored yet.", f"Run: theodolite {args.key}.")
     else:
         result = space.results.get(args.key)
-    args.out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, frame in result.tables.items():
-        path = args.out / f"{result.kind}-{result.key[:12]}-{name}.{args.format}"
-        if args.format == "csv":
-            frame.to_csv(path, index=False)
-        else:
-            frame.to_parquet(path, index=False)
-        written.append(str(path))
-    import json
-
-    head = args.out / f"{result.kind}-{result.key[:12]}.json"
-    body = {k: v for k, v in as_dict(result).items() if k != "tables"}
-    head.write_text(json.dumps(plain(body), indent=2))
-    written.append(str(head))
+    folder = args.out / f"{result.kind}-{result.key[:12]}"
+    written = [str(path) for path in space.results.export(result.key, folder, format=args.format)]
     emit(args, written, written)
     return 0

@@ -233,9 +233,15 @@ class ResultStore:
                 else:
                     table.to_parquet(path, index=False)
                 written.append(path)
-            about = {"kind": result.kind, "params": result.params, "summary": result.summary}
+            about = {
+                "kind": result.kind, "key": result.key, "params": result.params,
+                "summary": result.summary, "left_out": [x.as_dict() for x in result.left_out],
+                "seconds": result.seconds, "created": result.created, "versions": result.versions,
+            }  # fmt: skip
             written.append(folder / "summary.json")
-            written[-1].write_text(json.dumps(about, indent=1), "utf-8")
+            # JSON has no NaN: a figure that does not exist is null for other programs.
+            plain = json.loads(json.dumps(about), parse_constant=lambda _name: None)
+            written[-1].write_text(json.dumps(plain, indent=1, allow_nan=False), "utf-8")
         return written
 
     def import_dir(self, path: Path) -> Result:

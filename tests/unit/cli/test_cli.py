@@ -67,9 +67,12 @@ def test_export_writes_every_table(text_space, doubler, capsys, tmp_path):
     )
     assert code == 0
     names = [p.rsplit("/", 1)[-1] for p in json.loads(out)]
-    assert any(n.endswith("-rows.csv") for n in names)
-    head = json.loads((tmp_path / f"explore-{result.key[:12]}.json").read_text())
+    assert names == ["rows.csv", "summary.json"]
+    folder = tmp_path / f"explore-{result.key[:12]}"
+    head = json.loads((folder / "summary.json").read_text())
     assert head["summary"]["total"] == result.summary["total"]
+    assert head["key"] == result.key
+    assert head["left_out"] == []
     code, _, err = run(capsys, "export", "transfer", "--workspace", text_space.root)
     assert code == 3
     assert "theodolite transfer" in err
