@@ -17,7 +17,7 @@ __all__ = ["build_parser", "main"]
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with every command."""
-    from core.cli import analyses, data, house
+    from core.cli import analyses, data, house, imports
 
     parser = argparse.ArgumentParser(
         prog="theodolite",
@@ -28,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     house.add(commands)
     data.add(commands)
+    imports.add(commands)
     analyses.add(commands)
     return parser
 

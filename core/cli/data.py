@@ -1,22 +1,21 @@
-"""Commands of the data: ``datasets``, ``import``, ``models``, ``extract``, ``export``."""
+"""Commands of the data: ``datasets``, ``models``, ``extract``, ``export``."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.cli.common import Progress, command, emit, plain, table, workspace
 from core.errors import BadInput, NotFound
+
+if TYPE_CHECKING:
+    from core.workspace import Workspace
 
 
 def add(commands: Any) -> None:
     """Add the commands."""
     command(commands, "datasets", _datasets, "List the datasets of the workspace.")
-
-    imp = command(commands, "import", _import, "Import a folder of pictures, one class a folder.")
-    imp.add_argument("folder", type=Path, help="folder with one sub-folder a class")
-    imp.add_argument("--name", help="name of the dataset (default: the folder's name)")
 
     models = command(commands, "models", _models, "List encoders, or fetch the demo's weights.")
     models.add_argument("action", nargs="?", default="list", choices=["list", "fetch-demo"])
@@ -30,8 +29,8 @@ def add(commands: Any) -> None:
     extract.add_argument("--batch-size", type=int, default=16)
     extract.add_argument("--device", help="auto, cpu or cuda")
 
-    export = command(commands, "export", _export, "Write a stored result's tables to a folder.")
-    export.add_argument("key", help="the result's key, or an analysis's name for its latest")
+    export = command(commands, "export", _export, "Write the tables of a result or a dataset.")
+    export.add_argument("key", help="a result's key, an analysis's name, or a dataset")
     export.add_argument("--out", type=Path, default=Path(), help="folder (default: here)")
     export.add_argument("--format", choices=["csv", "parquet"], default="csv")
 
@@ -44,18 +43,6 @@ def _datasets(args: argparse.Namespace) -> int:
         rows.append({"name": name, "kind": data.kind, "n": data.n, "digest": data.digest[:12]})
     empty = ["No datasets yet. Lay the demo ready with: theodolite demo --prepare."]
     emit(args, rows, table(rows, ["name", "kind", "n", "digest"]) if rows else empty)
-    return 0
-
-
-def _import(args: argparse.Namespace) -> int:
-    from core.data.folder import import_folder
-
-    data = import_folder(workspace(args), args.folder, name=args.name,
-                         progress=Progress(quiet=args.json))  # fmt: skip
-    left_out = data.meta.get("left_out", [])
-    lines = [f"{data.name}: {data.n:,} pictures, {data.items['label'].nunique()} classes."]
-    lines += [f"left out: {line['what']}: {line['reason']}" for line in left_out]
-    emit(args, {"name": data.name, "n": data.n, "left_out": left_out}, lines)
     return 0
 
 
@@ -106,9 +93,30 @@ def _export(args: argparse.Namespace) -> int:
         result = space.results.latest(kind)
         if result is None:
             raise NotFound(f"No {kind} result is stored yet.", f"Run: theodolite {args.key}.")
+    elif args.key in space.dataset_names():
+        return _export_dataset(args, space)
     else:
         result = space.results.get(args.key)
     folder = args.out / f"{result.kind}-{result.key[:12]}"
     written = [str(path) for path in space.results.export(result.key, folder, format=args.format)]
     emit(args, written, written)
+    return 0
+
+
+def _export_dataset(args: argparse.Namespace, space: Workspace) -> int:
+    from core.data.export import write_csv
+    from core.workspace.files import storing
+
+    folder = args.out / args.key
+    tables = {"items": space.dataset(args.key).items,
+              "outcome": space.datasets.report(args.key).table()}  # fmt: skip
+    written = [folder / f"{name}.{args.format}" for name in tables]
+    for path, frame in zip(written, tables.values(), strict=True):
+        if args.format == "csv":
+            write_csv(frame, path)
+            continue
+        with storing(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            frame.to_parquet(path, index=False)
+    emit(args, [str(path) for path in written], [str(path) for path in written])
     return 0

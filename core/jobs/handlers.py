@@ -18,6 +18,7 @@ HANDLERS = {
     "analysis": "core.jobs.handlers:run_analysis",
     "map": "core.compare.maps:run_map",
     "demo": "core.data.demo:prepare",
+    "import": "core.data.importers.work:run_import",
 }
 
 
@@ -59,8 +60,9 @@ def load(kind: str) -> Callable[..., Any]:
 
 def lane(kind: str, params: Mapping[str, Any]) -> str:
     """Return the lane a job runs in: its device; maps, which people wait for, have their own."""
-    if kind == "map":
-        return "map"
+    if kind in {"map", "import"}:
+        # An import reads and writes files: it need not wait for an encoder.
+        return kind
     return str(params.get("device") or "auto")
 
 
@@ -68,6 +70,8 @@ def counted(workspace: Workspace, kind: str, params: Mapping[str, Any]) -> tuple
     """Return how many items a job goes through and what they are, for its rate."""
     if kind == "extract" and params.get("dataset") in workspace.dataset_names():
         return float(workspace.dataset(str(params["dataset"])).n), "rows"
+    if kind == "import":
+        return float(params.get("rows") or 0), "rows"
     return 0.0, ""
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.data.dataset import Dataset, items_digest, normalise_items
-from core.digest import canonical
-from core.errors import BadInput, NotFound
+from core.digest import bytes_digest, canonical
+from core.errors import BadInput, NotFound, WorkspaceError
 from core.types import LeftOut
 from core.workspace.blobs import BlobStore
 from core.workspace.catalogue import Catalogue, now
@@ -19,6 +19,8 @@ from core.workspace.files import write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from core.data.importers.outcome import OutcomeReport
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
@@ -121,6 +123,45 @@ class DatasetStore:
         self.get(name)
         with self._catalogue.write() as db:
             db.execute("DELETE FROM datasets WHERE name = ?", (name,))
+
+    def keep_report(self, body: dict[str, Any]) -> str:
+        """Write an import's outcome report beside the datasets and return its digest."""
+        data = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
+        digest = bytes_digest(data)
+        write_bytes(self.folder / f"{digest}.report.json", data)
+        return digest
+
+    def report(self, name: str) -> OutcomeReport:
+        """Return what the import of a dataset took, left out and repaired.
+
+        Raises
+        ------
+        NotFound
+            No such dataset.
+        WorkspaceError
+            The report's file is missing or damaged.
+        """
+        from core.data.importers.outcome import OutcomeReport
+
+        data = self.get(name)
+        digest = data.meta.get("report")
+        if digest is None:
+            left_out = tuple(LeftOut(**line) for line in data.meta.get("left_out", []))
+            return OutcomeReport(name, str(data.meta.get("source", "")), data.n, left_out)
+        path = self.folder / f"{digest}.report.json"
+        try:
+            text = path.read_bytes()
+        except OSError as err:
+            raise WorkspaceError(
+                f"The outcome report {path} cannot be read ({err.strerror}).",
+                "Run `theodolite doctor`; the dataset itself is not touched.",
+            ) from err
+        if bytes_digest(text) != digest:
+            raise WorkspaceError(
+                f"The outcome report {path} is damaged: its bytes do not match its name.",
+                "Import the dataset again to have it anew.",
+            )
+        return OutcomeReport.from_dict(json.loads(text))
 
     def _refuse_other(self, name: str, digest: str, replace: bool) -> None:
         found = self.find(name)

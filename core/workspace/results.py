@@ -220,6 +220,8 @@ class ResultStore:
         WorkspaceError
             The folder cannot be written.
         """
+        from core.data.export import write_csv
+
         if format not in {"csv", "parquet"}:
             raise BadInput(f"format={format!r} is not written.", "Use 'csv' or 'parquet'.")
         result = self.get(key)
@@ -229,7 +231,7 @@ class ResultStore:
             for name, table in result.tables.items():
                 path = folder / f"{name}.{format}"
                 if format == "csv":
-                    table.to_csv(path, index=False)
+                    write_csv(table, path)
                 else:
                     table.to_parquet(path, index=False)
                 written.append(path)

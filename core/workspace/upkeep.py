@@ -174,6 +174,7 @@ def _loose_data(workspace: Workspace) -> Iterator[Garbage]:
     datasets = [workspace.dataset(name) for name in workspace.dataset_names()]
     pictures = {str(sha) for data in datasets for sha in data.items["sha256"] if sha}
     tables = {data.digest for data in datasets}
+    tables |= {f"{data.meta.get('report')}.report" for data in datasets}
     for sha, path in workspace.blobs.all():
         if sha not in pictures:
             yield from _garbage(path, "a picture of no dataset")
@@ -184,6 +185,8 @@ def _loose_data(workspace: Workspace) -> Iterator[Garbage]:
     for path in _entries(workspace.root / "datasets"):
         if path.stem not in tables:
             yield from _garbage(path, "the items of a dataset that was removed or replaced")
+    for path in _entries(workspace.root / "inbox"):
+        yield from _garbage(path, "an upload that was not imported")
 
 
 def _entries(folder: Path) -> list[Path]:

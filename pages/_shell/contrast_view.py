@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.data.dataset import Dataset
+from core.data.export import csv_text
 from core.errors import NotFound
 from core.figures import contrast as figures
 from core.results import Result
@@ -357,7 +358,7 @@ def export_csv(dataset: Dataset, result: Result, notes: dict[str, Any]) -> bytes
         frame.insert(1, "title", frame["direction"].map(titles["title"]))
     for name in ("verdict", "note"):
         frame[name] = [notes.get(str(d), {}).get(name, "") for d in frame["direction"]]
-    return frame.to_csv(index=False).encode()
+    return csv_text(frame).encode("utf-8", "replace")
 
 
 def export_json(dataset: Dataset, result: Result, notes: dict[str, Any]) -> bytes:

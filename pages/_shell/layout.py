@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.data.export import csv_text
 from core.results import Result
 from core.types import LeftOut
 from pages._shell.state import share_link
@@ -246,7 +247,7 @@ def downloads(frame: pd.DataFrame, *, name: str, key: str) -> None:
     with st.container(horizontal=True, gap="small"):
         st.download_button(
             "CSV",
-            lambda: frame.to_csv(index=False).encode(),
+            lambda: csv_text(frame).encode("utf-8", "replace"),
             f"{name}.csv",
             "text/csv",
             key=f"{key}_csv",
