@@ -78,6 +78,8 @@ class MetricSpec:
         Drawn on a log axis by default.
     unit : str
         Unit of the value, empty for a pure number.
+    optional : bool
+        Outside the suite that is computed by default; asked for by name.
     compute : callable
         ``Sample -> Metric``.
     """
@@ -91,6 +93,7 @@ class MetricSpec:
     study: bool = False
     log: bool = False
     unit: str = ""
+    optional: bool = False
 
 
 _REGISTRY: dict[str, MetricSpec] = {}
@@ -106,12 +109,13 @@ def register(
     study: bool = False,
     log: bool = False,
     unit: str = "",
+    optional: bool = False,
 ) -> Callable[[Callable[[Sample], Metric]], Callable[[Sample], Metric]]:
     """Register the decorated ``Sample -> Metric`` under ``name``."""
 
     def keep(function: Callable[[Sample], Metric]) -> Callable[[Sample], Metric]:
         _REGISTRY[name] = MetricSpec(
-            name, title, family, expected_sign, meaning, function, study, log, unit
+            name, title, family, expected_sign, meaning, function, study, log, unit, optional
         )
         return function
 
@@ -130,8 +134,13 @@ _ORDER = (
 )
 
 
-def metric_specs() -> dict[str, MetricSpec]:
-    """Return every registered metric: the seven of the study first, then the others by name.
+def metric_specs(*, optional: bool = False) -> dict[str, MetricSpec]:
+    """Return the registered metrics: the seven of the study first, then the others by name.
+
+    Parameters
+    ----------
+    optional : bool
+        Also those that are computed only when asked for.
 
     Examples
     --------
@@ -144,4 +153,5 @@ def metric_specs() -> dict[str, MetricSpec]:
         importlib.import_module(module.name)
     rank = {name: at for at, name in enumerate(_ORDER)}
     names = sorted(_REGISTRY, key=lambda name: (rank.get(name, len(rank)), name))
-    return {name: _REGISTRY[name] for name in names}
+    found = {name: _REGISTRY[name] for name in names}
+    return {name: spec for name, spec in found.items() if optional or not spec.optional}

@@ -42,7 +42,10 @@ def coherence(x: np.ndarray) -> float:
     >>> round(coherence(np.vstack([np.eye(2), np.eye(2)])), 6)
     1.0
     """
-    sample = Sample(x)
+    return _largest_leverage(Sample(x))
+
+
+def _largest_leverage(sample: Sample) -> float:
     if sample.n <= sample.d or sample.spectrum.raw[0] == 0:
         return float("nan")
     gram = sum((self_product(b.double()) for b in sample.x.split(BLOCK)), start=torch.zeros(()))
@@ -64,3 +67,18 @@ def coherence(x: np.ndarray) -> float:
 def compute(sample: Sample) -> Metric:
     """Return the stable rank of the uncentred features."""
     return Metric(frobenius_over_top(sample.spectrum), sample.n)
+
+
+@register(
+    "coherence",
+    "Coherence",
+    family="spectral",
+    expected_sign=0,
+    meaning="Largest leverage of a row over the mean one (1 even): the least stable measure.",
+    log=True,
+    optional=True,
+)
+def compute_coherence(sample: Sample) -> Metric:
+    """Return the coherence; NaN with no more rows than columns."""
+    out = Metric(_largest_leverage(sample), sample.n)
+    return out.flagged("rank_capped") if sample.n <= sample.d else out

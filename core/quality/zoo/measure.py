@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.quality.base import Metric
+from core.quality.base import Metric, metric_specs
 from core.quality.label_free import label_free_metrics, metric_rows
 from core.quality.probes import knn_probe, ridge_sweep
 from core.quality.record import curves
@@ -38,7 +38,9 @@ def _metric_cells(metrics: dict[str, Metric]) -> dict[str, Any]:
 
 def _label_free(x: np.ndarray) -> dict[str, Any]:
     """Return the cells that need no label: metrics and the two curves of the pinned view."""
-    cells = _metric_cells(label_free_metrics(x, max_rows=METRIC_ROWS))
+    cells = _metric_cells(
+        label_free_metrics(x, names=list(metric_specs(optional=True)), max_rows=METRIC_ROWS)
+    )
     spectrum, ln_mu, height = curves(x[metric_rows(len(x), max_rows=METRIC_ROWS)])
     cells["eigenvalues"] = spectrum.astype(np.float32).tolist()
     n_points = min(TWONN_POINTS, len(ln_mu))
