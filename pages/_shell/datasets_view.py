@@ -12,6 +12,7 @@ from core.data.overview import Overview, examples, find_items, siblings
 from core.workspace import Workspace
 from pages._shell import grid, layout, pickers, state
 from pages._shell.layout import Tile
+from pages._shell.outcome_view import outcome
 from pages._shell.table import link
 from pages._shell.words import count, listed, percent, plural, safe, tip
 
@@ -207,7 +208,7 @@ def _detail(data: Dataset, item: int) -> None:
             st.image(picture, width=192)
             st.caption(f"{picture.width} x {picture.height} pixels")
         else:
-            st.markdown(f"> {row['caption']}")
+            st.html(f"<blockquote>{safe(row['caption'])}</blockquote>")
     with right:
         facts = {name: value for name, value in row.items() if not str(name).startswith("name_")}
         frame = pd.DataFrame({"column": list(facts), "value": [str(v) for v in facts.values()]})
@@ -246,10 +247,10 @@ def origin(ws: Workspace, data: Dataset) -> None:
     ]
     st.markdown("\n".join(f"- **{name}**: {_plain(text)}" for name, text in rows if text))
     _features(ws, data)
-    with st.expander("Add a dataset"):
-        st.caption("A folder of pictures: one sub-folder a class, the file name is the caption.")
-        st.code("theodolite import FOLDER --name NAME", language="bash")
+    if "report" in meta:
+        outcome(ws.datasets.report(data.name), key=f"{PAGE}_outcome")
     with st.container(horizontal=True):
+        link("add", "Add a dataset")
         link("models", "Models")
         link("explore", "See where everything is")
 

@@ -106,7 +106,8 @@ def thumbs(
     """Draw one row of small pictures without captions; what does not fit is left away."""
     rows = _rows(dataset, ids)
     if dataset.kind != "image":
-        st.caption(" · ".join(str(text) for text in rows["caption"].head(6)))
+        texts = " · ".join(str(text) for text in rows["caption"].head(6))
+        st.html(f'<p class="th-dim">{safe(texts)}</p>')
         return
     tiles = "".join(
         f'<figure class="th-cell" role="listitem" title="{safe(row["caption"])}">'

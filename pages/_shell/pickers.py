@@ -88,7 +88,7 @@ def dataset(
         what = f"{kind} dataset" if kind else "dataset"
         raise NotFound(
             f"This workspace holds no {what} yet.",
-            "Import one: `theodolite import FOLDER --name NAME`.",
+            "Bring one on the page Add data, or with `theodolite import PATH`.",
         )
     default = "emoji" if "emoji" in offered else offered[0]
     name = state.select(

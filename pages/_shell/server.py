@@ -1,4 +1,4 @@
-"""What the server does besides pages: thumbnails, readiness, and laying the demo ready."""
+"""What the server does besides pages: thumbnails, uploads, readiness, and laying the demo ready."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ import core
 from core.compare import warm
 from core.errors import UserError
 from core.workspace import Workspace, default_root, open_workspace
+from pages._shell import rights
+from pages._shell.uploads import upload
 
 _SHA = re.compile(r"[0-9a-f]{64}")
-_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 # The process that lays the demo ready, one a server.
 _demo: list[subprocess.Popen[bytes]] = []
@@ -39,6 +41,8 @@ def _workspace(root: str) -> Workspace:
 async def thumb(request: Request) -> Response:
     """Answer one thumbnail by the digest of its picture; its bytes never change."""
     sha = request.path_params["sha"]
+    if not rights.allowed(request):
+        return PlainTextResponse("please sign in", status_code=401)
     if not _SHA.fullmatch(sha):
         return PlainTextResponse("no such picture", status_code=404)
     try:
@@ -57,7 +61,11 @@ async def ready(_request: Request) -> Response:
     return JSONResponse({"ready": True, "datasets": len(names), "demo": demo_state()})
 
 
-ROUTES = [Route("/thumb/{sha}", thumb), Route("/ready", ready)]
+ROUTES = [
+    Route("/thumb/{sha}", thumb),
+    Route("/ready", ready),
+    Route("/upload/{inbox}", upload, methods=["POST"]),
+]
 
 
 def demo_state() -> DemoState:

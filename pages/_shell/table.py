@@ -27,6 +27,7 @@ class Row:
 PAGES: tuple[Row, ...] = (
     Row("home", "Home", "", "What do your models see?", ":material/home:"),
     Row("datasets", "Datasets", "", "What is in here?", ":material/photo_library:"),
+    Row("add", "Add data", "", "What do you bring?", ":material/upload:"),
     Row("models", "Models", "", "Which encoders can I use?", ":material/memory:"),
     Row("transfer", "Transfer", "Analyses", "Will these sources help?", ":material/merge:"),
     Row("quality", "Quality", "Analyses", "Which model suits my data?", ":material/trending_up:"),
