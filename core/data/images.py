@@ -18,7 +18,7 @@ THUMB_SIZE = 160
 MAX_PIXELS = 50_000_000
 # Other decoders of Pillow start programs (EPS) or are seldom tested: a stranger's file does
 # not reach them.
-FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "PPM")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "PPM")
 # Pillow's decoders raise all of these on a file that is cut short or made up.
 BROKEN = (
     OSError,

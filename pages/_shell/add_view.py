@@ -194,7 +194,8 @@ def choose(ws: Workspace, given: dict[str, Any]) -> None:
     with st.spinner("Looking at the first rows"):
         found = _preview(given, _mark(given))
     st.subheader(f"{found.form.capitalize()}: {_rows(found)}", anchor=False)
-    layout.chips(f"{name}: {value}" for name, value in found.facts.items())
+    if found.facts:
+        layout.chips(f"{name}: {value}" for name, value in found.facts.items())
     for note in found.notes:
         st.html(f'<p class="th-dim">{layout.safe(note)}</p>')
     if "encoding" in found.facts:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from core.data.importers.cells import is_missing, picture_bytes, text_of
+from core.data.importers.cells import is_missing, text_of
 from core.data.importers.outcome import (
     OutcomeReport,
     Repaired,
@@ -23,7 +23,7 @@ from core.data.importers.pictures import inspect
 from core.data.importers.plan import Plan
 from core.data.importers.readers import Row
 from core.data.importers.roles import ROLE_WORDS
-from core.data.importers.sources import Source
+from core.data.importers.sources import Source, picture_of
 from core.data.importers.trees import shown
 from core.errors import BadInput
 from core.types import LeftOut
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 Progress = Callable[[float, str], None]
 _OWN = {"id", "sha256", "label", "domain", "split", "caption", "file"}
 _NFC = {"label", "domain", "split"}
+# About the characters that 77 tokens hold; encoders count exactly when they read.
+_LONG_TEXT = 300
 
 
 def import_dataset(
@@ -212,7 +214,7 @@ class _Import:
             return b"", "", ()
         cell = row.cells[self._at[column]]
         limits = self.source.limits
-        data, file = picture_bytes(cell, limits, self.source.tree, self.source.lookup, base)
+        data, file = picture_of(self.source, cell, base, limits)
         self.source.pictures.discard(file)
         ending = PurePosixPath(file).suffix.lower()
         facts = inspect(data, limits, ending=ending, first_frame=self.plan.first_frame)
@@ -266,6 +268,16 @@ class _Import:
             plain = f"{plain}_"
         return plain
 
+    def _notes(self) -> tuple[str, ...]:
+        long = sum(len(text) > _LONG_TEXT for text in self._columns["caption"])
+        if not long:
+            return tuple(self.source.notes)
+        return (
+            *self.source.notes,
+            f"{long:,} texts are longer than {_LONG_TEXT} characters: they are kept whole, but a "
+            "text encoder that reads 64 or 77 tokens will not see their end.",
+        )
+
     def _report(self) -> OutcomeReport:
         roles = {f"column {name}": ROLE_WORDS[role] for name, role in self.plan.roles.items()}
         return OutcomeReport(
@@ -275,7 +287,7 @@ class _Import:
             left_out=tuple(self.left_out),
             repaired=tuple(self.repaired),
             facts={"form": self.source.form, **self.source.facts, **roles},
-            notes=tuple(self.source.notes),
+            notes=self._notes(),
         )
 
 

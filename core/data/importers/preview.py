@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any
 
 from core.data.images import thumbnail_bytes
-from core.data.importers.cells import is_missing, picture_bytes, text_of
+from core.data.importers.cells import is_missing, text_of
 from core.data.importers.limits import ImportLimits
 from core.data.importers.pictures import inspect
 from core.data.importers.plan import Plan, clean_name
 from core.data.importers.readers import Row
 from core.data.importers.roles import ColumnGuess, guess_roles, short
-from core.data.importers.sources import Source
+from core.data.importers.sources import Source, picture_of
 from core.errors import BadInput
 from core.types import LeftOut
 
@@ -148,7 +148,7 @@ def _thumb(source: Source, plan: Plan, row: Row, base: str) -> bytes | None:
     # A preview fetches nothing from the network.
     quiet = ImportLimits(**{**vars(source.limits), "urls": 0})
     try:
-        data, _ = picture_bytes(cell, quiet, source.tree, source.lookup, base)
+        data, _ = picture_of(source, cell, base, quiet)
         inspect(data, source.limits, first_frame=True)
         return thumbnail_bytes(data, "picture", 96)
     except BadInput:

@@ -10,6 +10,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -321,7 +322,13 @@ class _Columnar:
             )
 
     def count(self) -> int | None:
-        """Return the number of rows the file states."""
+        """Return the number of rows the file states, None when it is broken."""
+        import pyarrow as pa
+
+        if self._n is None:
+            # Batches of a mapped file are counted without being read.
+            with suppress(pa.ArrowException, OSError, ValueError, OverflowError):
+                self._n = sum(batch.num_rows for batch in self._batches())
         return self._n
 
     def rows(self) -> Iterator[Row | LeftOut]:

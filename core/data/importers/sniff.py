@@ -70,7 +70,7 @@ def encoding_of(path: Path) -> tuple[str, str]:
             return name, "by its byte-order mark"
     if b"\0" in sample:
         wide = _wide(sample)
-        if wide:
+        if wide and _reads(sample, wide):
             return wide, "by its zero bytes"
         if sample.count(b"\0") > len(sample) // 1000 + 16:
             raise BadInput(
@@ -93,6 +93,12 @@ def _wide(sample: bytes) -> str:
     return ""
 
 
+def _reads(sample: bytes, encoding: str) -> bool:
+    text = sample[: len(sample) // 2 * 2].decode(encoding, "replace")
+    fit = sum(letter.isprintable() or letter in "\t\r\n" for letter in text)
+    return fit > 0.97 * len(text)
+
+
 def _is_utf8(path: Path) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
@@ -111,10 +117,13 @@ def _guess(sample: bytes) -> str:
     # Only lines with bytes beyond ASCII tell anything.
     lines = [line for line in sample.split(b"\n") if any(byte > 127 for byte in line)]
     text = b"\n".join(lines[:2000])
-    best = from_bytes(text, cp_isolation=list(ENCODINGS[2:])).best()
-    if best is None:
+    candidates = list(ENCODINGS[2:])
+    found = list(from_bytes(text, cp_isolation=candidates))
+    found = found or list(from_bytes(text, cp_isolation=candidates, threshold=0.6))
+    if not found:
         return "cp1252"
-    # Where the commonest western encoding gives the same text, it is the likelier one.
+    # Of two that read equally well, and of two that give the same text, the commoner one.
+    best = min(found, key=lambda m: (m.chaos, -m.coherence, candidates.index(m.encoding)))
     return "cp1252" if _same(text, best.encoding, "cp1252") else str(best.encoding)
 
 

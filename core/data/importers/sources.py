@@ -11,13 +11,14 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from core.data.importers.cells import is_missing
+from core.data.importers.cells import is_missing, picture_bytes
 from core.data.importers.limits import ImportLimits
 from core.data.importers.readers import Reader, Row, split_of
-from core.data.importers.trees import PICTURES, Lookup, Tree, shown, suffix
+from core.data.importers.trees import PICTURES, Lookup, Tree, read, shown, suffix
 from core.types import LeftOut
 
 FILE, NAME, TABLE = "file", "file name", "table"
@@ -42,11 +43,14 @@ class Source(abc.ABC):
         Columns whose role is known from how the source is built.
     classes : dict of str to list of str
         Names of the classes of columns that hold class numbers.
-    tree, lookup
-        Where the pictures that cells name are looked up.
+    tree : Tree or None
+        Where the pictures lie.
+    exact : bool
+        Cells are names of the tree as they stand; nothing has to be looked up.
     """
 
     form = "table"
+    exact = False
 
     def __init__(self, title: str, limits: ImportLimits, tree: Tree | None = None) -> None:
         self.title = title
@@ -58,10 +62,14 @@ class Source(abc.ABC):
         self.preset: dict[str, tuple[str, str]] = {}
         self.classes: dict[str, list[str]] = {}
         self.tree = tree
-        self.lookup = Lookup(tree) if tree is not None else None
         self.scratch: list[Path] = []
         # Pictures that some row should name; those that none does are reported.
         self.pictures: set[str] = set()
+
+    @cached_property
+    def lookup(self) -> Lookup | None:
+        """Where the files that cells name are found."""
+        return Lookup(self.tree) if self.tree is not None else None
 
     @abc.abstractmethod
     def rows(self) -> Iterator[tuple[Row, str] | LeftOut]:
@@ -91,6 +99,8 @@ class Source(abc.ABC):
 
 class PictureSource(Source):
     """Pictures in folders: the columns are the file, its folders and its name."""
+
+    exact = True
 
     def __init__(self, tree: Tree, limits: ImportLimits, form: str) -> None:
         super().__init__(tree.title, limits, tree)
@@ -273,3 +283,16 @@ def file_column(
         return None
     at, n = hits.most_common(1)[0]
     return at if n > len(rows) / 2 else None
+
+
+def picture_of(source: Source, cell: Any, base: str, limits: ImportLimits) -> tuple[bytes, str]:
+    """Return the bytes of the picture a cell of a source means, and its file's name.
+
+    Raises
+    ------
+    BadInput
+        As :func:`core.data.importers.cells.picture_bytes`.
+    """
+    if source.exact and source.tree is not None:
+        return read(source.tree, str(cell), limits.file_bytes), str(cell)
+    return picture_bytes(cell, limits, source.tree, source.lookup, base)

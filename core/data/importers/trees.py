@@ -129,6 +129,7 @@ class FolderTree:
         self.left_out: list[LeftOut] = []
         self.empty_folders: list[str] = []
         self._limits = limits
+        self._plain: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> list[str]:
@@ -141,6 +142,7 @@ class FolderTree:
                     f"{self.title} holds more than {self._limits.files:,} files.",
                     "Import a part of it, or raise THEODOLITE_IMPORT_FILES.",
                 )
+        self._plain = frozenset(found)
         return sorted(found)
 
     def path(self, name: str) -> Path:
@@ -152,6 +154,10 @@ class FolderTree:
             The name or a link leads out of the folder.
         """
         path = self.root / name
+        # Folders behind links were never entered: only a file that is itself a link can lead
+        # out, and following every path part by part costs more than reading a small picture.
+        if path.is_file() and not path.is_symlink() and name in self._plain:
+            return path
         try:
             inside = path.resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as err:
