@@ -28,6 +28,7 @@ ANALYSES: dict[str, str] = {
     "quality": "core.quality.analysis",
     "contrast": "core.contrast.analysis",
     "stitching": "core.stitching.analysis",
+    "stitching-study": "core.stitching.study",
     "explore": "core.compare.analysis",
 }
 
@@ -78,7 +79,17 @@ def resolve(name: str, workspace: Workspace, **params: Any) -> dict[str, Any]:
 
 
 def inputs(workspace: Workspace, params: dict[str, Any]) -> dict[str, str]:
-    """Return the digests of the data a result rests on: the dataset and each model's features."""
+    """Return the digests of the data a result rests on: the dataset and each model's features.
+
+    A study names several data sets, ``datasets``: their digests are told apart by the name.
+    """
+    several = params.get("datasets")
+    if isinstance(several, list | tuple):
+        found: dict[str, str] = {}
+        for name in several:
+            one = inputs(workspace, {**params, "datasets": None, "dataset": name})
+            found |= {f"{name}/{what}": key for what, key in one.items()}
+        return found
     dataset = str(params.get("dataset") or "")
     if not dataset:
         return {}
@@ -92,8 +103,10 @@ def inputs(workspace: Workspace, params: dict[str, Any]) -> dict[str, str]:
     }
     for value in params.values():
         for model in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(model, str) and model in keys:
-                found[model] = keys[model]
+            # A space, MODEL|DOMAIN, rests on the features of its model.
+            name = model.partition("|")[0] if isinstance(model, str) else ""
+            if name in keys:
+                found[name] = keys[name]
     return found
 
 

@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from core import analyses as registry
+from core.cli import stitch
 from core.cli.common import Progress, command, emit, table, workspace
 from core.errors import BadInput
 from core.results import Result
@@ -38,6 +39,8 @@ def add(commands: Any) -> None:
             help="a parameter; the value is JSON or plain text (--params lists them)",
         )
         parser.add_argument("--params", action="store_true", help="list the parameters and stop")
+        if name == "stitch":
+            stitch.add(parser, parse_settings)
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
@@ -73,7 +76,7 @@ def _run(args: argparse.Namespace) -> int:
         force=args.force,
         **settings,
     )
-    emit(args, as_dict(result), _lines(result))
+    emit(args, as_dict(result), result_lines(result))
     return 0
 
 
@@ -92,7 +95,8 @@ def as_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def _lines(result: Result) -> list[str]:
+def result_lines(result: Result) -> list[str]:
+    """Return a result as plain text: headline, the first rows of each table, what was left out."""
     lines = [result.headline, ""]
     for name, frame in result.tables.items():
         shown = frame.head(12)

@@ -101,6 +101,16 @@ class Whitening:
         L[np.diag_indices(self.dim)] += self.floor
         return L
 
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """The pseudo-inverse of :attr:`matrix`, shape (d, d), float64."""
+        back = np.divide(1.0, self.gains, out=np.zeros_like(self.gains), where=self.gains > 0)
+        floor = 1.0 / self.floor if self.floor else 0.0
+        V = self.directions  # (d, r)
+        out = (V * (back - floor)) @ V.T  # (d, d)
+        out[np.diag_indices(self.dim)] += floor
+        return np.asarray(out)
+
     def transform(self, x: np.ndarray) -> np.ndarray:
         """Return the whitened rows, shape (n, d), float64."""
         c = (as_matrix(x, "x") - self.mean) / self.scale  # (n, d)

@@ -34,6 +34,12 @@ _HOME = {
     "stitch_matrix": "core.stitching.matrix",
     "Translator": "core.stitching.translate",
     "fit_translator": "core.stitching.translate",
+    "compare_methods": "core.stitching.comparison",
+    "method_intervals": "core.stitching.comparison",
+    "Kit": "core.stitching.kit",
+    "build_kit": "core.stitching.kit",
+    "load_kit": "core.stitching.kit_files",
+    "save_kit": "core.stitching.kit_files",
     "match_ranks": "core.stitching.ranking",
     "retrieval": "core.stitching.ranking",
 }

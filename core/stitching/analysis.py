@@ -13,6 +13,7 @@ from core.device import single_threaded
 from core.errors import BadInput, NotFound
 from core.results import Result
 from core.stitching.methods import method_of
+from core.stitching.spaces import across_domains, split_space
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,8 +66,9 @@ def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
             f"Stitching compares encoders and {dataset.name!r} has features of {len(models)}.",
             f"Extract another: `theodolite extract {dataset.name} MODEL`.",
         )
+    across_domains(models)
     for model in models:
-        workspace.features.get(dataset.name, model)
+        workspace.features.get(dataset.name, split_space(model)[0])
     methods = list(dict.fromkeys(full["methods"]))
     if not methods:
         raise BadInput("methods is empty.", "Choose at least one, for instance 'wip-param'.")
@@ -101,7 +103,7 @@ def _shrink(value: Any) -> str | float:
 def ordered(models: Sequence[str]) -> list[str]:
     """Return each model once, in one fixed order: the same choice has the same key."""
     rank = {name: at for at, name in enumerate(_ORDER)}
-    return sorted(set(models), key=lambda m: (rank.get(m, len(rank)), m))
+    return sorted(set(models), key=lambda m: (rank.get(split_space(m)[0], len(rank)), m))
 
 
 def default_models(workspace: Workspace, dataset: str) -> list[str]:
@@ -126,12 +128,14 @@ def titles(workspace: Workspace, models: Sequence[str]) -> list[str]:
     from core.encoders.registry import describe
 
     found = []
-    for model in models:
+    for space in models:
+        model, domain = split_space(space)
         try:
             # "(ImageNet)" and the like do not fit an axis.
-            found.append(describe(model, workspace).title.split(" (")[0] or model)
+            name = describe(model, workspace).title.split(" (")[0] or model
         except NotFound:
-            found.append(model)
+            name = model
+        found.append(f"{name}, {domain}" if domain else name)
     return found
 
 
@@ -204,6 +208,7 @@ def _result(
 
     from core.stitching import tables
     from core.stitching.advice import headline, retention_intervals
+    from core.stitching.comparison import compare_methods
 
     models = params["models"]
     names = titles(workspace, models)
@@ -223,6 +228,7 @@ def _result(
         "similarity": tables.similarity_table(setting, models),
         "failures": failures,
         "confusion": confusion,
+        "comparison": compare_methods({r.method: r.accuracy for r in results}, seed=params["seed"]),
         **_learned_tables(params, rows, setting),
     }
     best = summary.set_index("method").loc[preferred.method]
@@ -249,8 +255,23 @@ def _result(
             "split": rows.split_note,
         },
         found,
+        _mixings(params, setting),
         left_out=rows.left_out,
     )  # fmt: skip
+
+
+def _mixings(params: dict[str, Any], setting: Setting) -> dict[str, Any]:
+    """Return the learned mixing weights of the first seed, one array a kind of anchors.
+
+    They are what a kit takes along; float32 is exact enough for weights that sum to one.
+    """
+    import numpy as np
+
+    learned = {m.anchors: m for m in map(method_of, params["methods"]) if m.learned}
+    return {
+        f"mixing_{kind}": setting.param(method, params["seed"]).mixing.astype(np.float32)
+        for kind, method in learned.items()
+    }
 
 
 def _kinds(params: dict[str, Any]) -> list[str]:
@@ -285,8 +306,12 @@ def _learned_tables(
     if kinds[0].startswith("param"):
         method = next(method_of(m) for m in params["methods"] if method_of(m).anchors == kinds[0])
         fits = [setting.param(method, s) for s in setting.options.seeds]
-        weights, about = tables.anchor_tables(
-            fits[0], setting, params["seed"], kinds[0], params["models"], rows
-        )
-        out |= {"anchors": weights, "anchor_facts": about, "losses": tables.loss_table(fits)}
+        given = (fits[0], setting, params["seed"], kinds[0], params["models"], rows)
+        weights, about = tables.anchor_tables(*given)
+        # What an anchor is worth is asked under WIP, the similarity it was learned for.
+        worth = tables.drop_table(setting, method_of(f"wip-{kinds[0]}"), params["seed"])
+        out |= {
+            "anchors": weights, "anchor_facts": about.join(worth),
+            "cover": tables.cover_table(*given), "losses": tables.loss_table(fits),
+        }  # fmt: skip
     return out

@@ -4,7 +4,8 @@ arXiv 2605.30596 names them (coverage by soft k-means, penalty on correlated anc
 control, symmetric InfoNCE); the exact formulas are this project's, its section 2 [DEF] of the
 specification, since the paper's were not available.
 
-Axes: B batch rows, d dimensions, k anchors, m support rows.
+Axes: B batch rows, d dimensions, k anchors, m support rows. Leading dimensions are allowed:
+stacked spaces (N, B, d), or pairs of spaces, give one value each.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ def coverage(z: Tensor, anchors: Tensor, tau: float = 0.1, rel: Tensor | None = 
     As ``tau`` goes to 0 it tends to the inertia over the sum of squared lengths.
     ``z`` (B, d), ``anchors`` (k, d); ``rel`` is ``z @ anchors.T`` when it is known already.
     """
-    squares = (z * z).sum(1)  # (B,)
-    rel = z @ anchors.T if rel is None else rel  # (B, k)
-    distance = squares[:, None] + (anchors * anchors).sum(1) - 2.0 * rel  # (B, k)
-    distance = distance.clamp_min(0.0) / squares.mean().clamp_min(TINY)
-    energy = (-distance / tau).logsumexp(1) - math.log(len(anchors))  # (B,)
-    return (-tau * energy).mean()
+    squares = (z * z).sum(-1)  # (B,)
+    rel = z @ anchors.mT if rel is None else rel  # (B, k)
+    distance = squares[..., None] + (anchors * anchors).sum(-1)[..., None, :] - 2.0 * rel
+    mean = squares.mean(-1)[..., None, None].clamp_min(TINY)
+    energy = (-distance.clamp_min(0.0) / mean / tau).logsumexp(-1) - math.log(anchors.shape[-2])
+    return (-tau * energy).mean(-1)
 
 
 def correlation(anchors: Tensor) -> Tensor:
     """Mean squared cosine between different anchors: 0 orthogonal, 1 equal or antipodal."""
-    unit = anchors / anchors.norm(dim=1, keepdim=True).clamp_min(TINY)
-    cosine = unit @ unit.T  # (k, k)
-    k = len(anchors)
-    return ((cosine * cosine).sum() - (cosine.diagonal() ** 2).sum()) / (k * (k - 1))
+    unit = anchors / anchors.norm(dim=-1, keepdim=True).clamp_min(TINY)
+    squared = (unit @ unit.mT) ** 2  # (k, k)
+    k = squared.shape[-1]
+    own = squared.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return (squared.sum((-2, -1)) - own) / (k * (k - 1))
 
 
 def length(anchors: Tensor, target: Tensor) -> Tensor:
     """Mean squared relative departure of the anchors' norms from ``target``."""
-    return ((anchors.norm(dim=1) / target.clamp_min(TINY) - 1.0) ** 2).mean()
+    return ((anchors.norm(dim=-1) / target.clamp_min(TINY)[..., None] - 1.0) ** 2).mean(-1)
 
 
 def symmetric_nce(rel_a: Tensor, rel_b: Tensor, tau: float = 0.3) -> Tensor:
@@ -52,12 +54,12 @@ def symmetric_nce(rel_a: Tensor, rel_b: Tensor, tau: float = 0.3) -> Tensor:
     """
     import torch
 
-    unit_a = rel_a / rel_a.norm(dim=1, keepdim=True).clamp_min(TINY)
-    unit_b = rel_b / rel_b.norm(dim=1, keepdim=True).clamp_min(TINY)
-    logits = unit_a @ unit_b.T / tau  # (B, B)
-    diagonal = logits.diagonal()
-    forth = (logits.logsumexp(1) - diagonal).mean()
-    back = (logits.logsumexp(0) - diagonal).mean()
+    unit_a = rel_a / rel_a.norm(dim=-1, keepdim=True).clamp_min(TINY)
+    unit_b = rel_b / rel_b.norm(dim=-1, keepdim=True).clamp_min(TINY)
+    logits = unit_a @ unit_b.mT / tau  # (B, B)
+    diagonal = logits.diagonal(dim1=-2, dim2=-1)
+    forth = (logits.logsumexp(-1) - diagonal).mean(-1)
+    back = (logits.logsumexp(-2) - diagonal).mean(-1)
     return torch.add(forth, back) / 2.0
 
 

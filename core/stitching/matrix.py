@@ -22,8 +22,14 @@ from core.linalg.whitening import Shrinkage
 from core.stitching.heads import accuracy, fit_head, macro_f1
 from core.stitching.methods import Method, method_of
 from core.stitching.ranking import retrieval
+from core.stitching.representation import unit_rows
 from core.stitching.setting import Setting, StitchOptions, prepare
-from core.stitching.translate import fit_translator
+from core.stitching.translate import (
+    anchor_angles,
+    anchor_inverse,
+    fit_translator,
+    parallel_spectrum,
+)
 
 Progress = Callable[[float, str], None]
 
@@ -219,8 +225,11 @@ def _translate(
     setting: Setting, method: Method, seed: int, progress: Progress | None
 ) -> tuple[np.ndarray, pd.DataFrame]:
     """One seed of a translator: features of j go into the space of i, whose native head reads."""
+    if method.translator == "irp":
+        return _project(setting, seed)
     N, test = setting.n_encoders, setting.test
     parallel = setting.parallel(setting.draw(seed))
+    shared = [parallel_spectrum(x) for x in parallel] if method.translator == "cca" else None
     predictions = np.zeros((N, N, len(setting.y_test)), dtype=np.int64)
     rows = []
     for i in range(N):
@@ -230,13 +239,37 @@ def _translate(
                 continue
             if progress is not None:
                 progress((i * N + j) / N**2, f"{method.title}: {j} into {i}")
-            fit = fit_translator(parallel[j], parallel[i], kind=method.translator)
+            fit = fit_translator(
+                parallel[j], parallel[i], kind=method.translator,
+                spectra=(shared[j], shared[i]) if shared else None,
+            )  # fmt: skip
             moved = fit(test[j])
             predictions[i, j] = setting.native(i).predict(moved)
             # Queries of j, moved, against the gallery of i; both in i's standardised rows.
             query, gallery = ((x - fit.to_mean) / fit.to_scale for x in (moved, test[i]))
             cka = linear_cka(moved, test[i])
             rows.append({"i": j, "j": i, **retrieval(query, gallery), "cka": cka})
+    return predictions, pd.DataFrame(rows)
+
+
+def _project(setting: Setting, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """One seed of inverse relative projection; its head is trained on centred unit rows."""
+    N = setting.n_encoders
+    parallel = setting.parallel(setting.draw(seed))
+    back = [anchor_inverse(x) for x in parallel]
+    angles = [anchor_angles(x, a) for x, a in zip(setting.test, parallel, strict=True)]
+    predictions = np.zeros((N, N, len(setting.y_test)), dtype=np.int64)
+    rows = []
+    for i in range(N):
+        own = unit_rows(setting.train[i] - parallel[i].mean(axis=0))
+        head = fit_head(own, setting.y_train, kind=setting.options.head)
+        gallery = unit_rows(setting.test[i] - parallel[i].mean(axis=0))
+        for j in range(N):
+            moved = angles[j] @ back[i] if i != j else gallery
+            predictions[i, j] = head.predict(moved)
+            if i != j:
+                cka = linear_cka(moved, gallery)
+                rows.append({"i": j, "j": i, **retrieval(moved, gallery), "cka": cka})
     return predictions, pd.DataFrame(rows)
 
 

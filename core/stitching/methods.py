@@ -26,6 +26,7 @@ _TRANSLATORS = {
     "l-ortho": "Linear map made orthogonal per pair",
     "ridge": "Ridge map per pair",
     "cca": "Canonical correlations per pair",
+    "irp": "Inverse relative projection",
 }
 
 
@@ -62,7 +63,8 @@ class Method:
 
     def n_maps(self, n_encoders: int) -> int:
         """Return how many fitted maps serve all ordered pairs."""
-        return n_encoders * (n_encoders - 1) if self.translator else n_encoders
+        per_pair = self.translator and self.translator != "irp"
+        return n_encoders * (n_encoders - 1) if per_pair else n_encoders
 
 
 METHODS: dict[str, Method] = {

@@ -106,11 +106,16 @@ class ParamAnchors:
 
 @dataclass
 class _Spaces:
-    """What a training run reads: whitened parallel rows, and those of the coverage geometry."""
+    """What a training run reads: whitened parallel rows, and those of the coverage geometry.
+
+    ``white`` and ``cover`` hold one tensor (n, d_i) a space, or, stacked, a single one
+    (N, n, d) padded with zeros, which no inner product sees.
+    """
 
     white: list[Tensor]
     cover: list[Tensor]
     support: Tensor
+    n_spaces: int
     norms: list[Tensor] = field(default_factory=list)
 
 
@@ -225,15 +230,25 @@ def _prepare(
     support: np.ndarray,
     mode: str,
     device: torch.device,
+    stack: bool | None = None,
 ) -> _Spaces:
+    """Put the rows on the device; on a GPU the spaces are stacked and go through one kernel.
+
+    A CPU works through a long product no faster than through several, and padding would only
+    add work there.
+    """
     import torch
 
     def tensor(x: np.ndarray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(_compact(x)), dtype=torch.float32).to(device)
 
     white = [tensor(w.transform(x)) for w, x in zip(maps, rows, strict=True)]
+    if stack if stack is not None else device.type == "cuda":
+        width = max(z.shape[1] for z in white)
+        pad = torch.nn.functional.pad
+        white = [torch.stack([pad(z, (0, width - z.shape[1])) for z in white])]
     cover = white if mode == "multi" else [tensor(standard_unit_rows(x)) for x in rows]
-    return _Spaces(white, cover, torch.as_tensor(support, device=device))
+    return _Spaces(white, cover, torch.as_tensor(support, device=device), len(rows))
 
 
 def _train(
@@ -247,15 +262,15 @@ def _train(
 
     device = data.white[0].device
     Q = torch.tensor(start, dtype=torch.float32, device=device, requires_grad=True)  # (k, m)
-    subs = [z[data.support] for z in data.white]  # (m, d_i)
+    subs = [z[..., data.support, :] for z in data.white]  # (m, d_i)
     covers = subs if data.cover is data.white else [u[data.support] for u in data.cover]
     with torch.no_grad():
         P = torch.softmax(Q / options.tau_mixing, dim=1)
-        data.norms = [(P @ sub).norm(dim=1).median() for sub in subs]
+        data.norms = [(P @ sub).norm(dim=-1).median(dim=-1).values for sub in subs]
     optimiser = torch.optim.Adam([Q], lr=options.lr)
-    n, n_spaces = len(data.white[0]), len(data.white)
+    n, n_spaces = data.white[0].shape[-2], data.n_spaces
     pairs = [(i, j) for i in range(n_spaces) for j in range(i + 1, n_spaces)]
-    history = np.zeros((options.steps, len(TERMS)))
+    history = torch.zeros((options.steps, len(TERMS)), device=device)
     for step in range(options.steps):
         batch = torch.as_tensor(rng.choice(n, min(options.batch, n), replace=False), device=device)
         picked = rng.permutation(len(pairs))[: options.pairs]
@@ -265,12 +280,13 @@ def _train(
         optimiser.zero_grad()
         total.backward()
         optimiser.step()
-        values = torch.stack([*terms, total]).detach()
-        history[step] = values.cpu().numpy()
+        # Kept on the device: reading it back each step would make a GPU wait.
+        history[step] = torch.stack([*terms, total]).detach()
         if progress is not None and step % 20 == 0:
             progress((step + 1) / options.steps, f"PARAM step {step + 1} of {options.steps}")
     final = torch.softmax(Q.detach().double() / options.tau_mixing, dim=1).cpu().numpy()
-    return final, {term: history[:, t] for t, term in enumerate(TERMS)}
+    values = history.double().cpu().numpy()
+    return final, {term: values[:, t] for t, term in enumerate(TERMS)}
 
 
 def _terms(
@@ -285,22 +301,26 @@ def _terms(
     """Return the five unweighted losses of one batch, in the order of ``TERMS``."""
     import torch
 
+    rows = [z[..., batch, :] for z in data.white]  # (B, d_i), or one (N, B, d)
     anchors = [P @ sub for sub in subs]  # (k, d_i)
-    rel = [z[batch] @ a.T for z, a in zip(data.white, anchors, strict=True)]  # (B, k)
-    n_spaces = len(subs)
+    rel = [z @ a.mT for z, a in zip(rows, anchors, strict=True)]  # (B, k)
     cover, corr, size = (P.new_zeros(()) for _ in range(3))
     for i, a in enumerate(anchors):
         if covers is subs:
-            part = losses.coverage(data.white[i][batch], a, options.tau_coverage, rel[i])
+            part = losses.coverage(rows[i], a, options.tau_coverage, rel[i])
         else:
             part = losses.coverage(data.cover[i][batch], P @ covers[i], options.tau_coverage)
-        cover = cover + part / n_spaces
-        corr = corr + losses.correlation(a) / n_spaces
-        size = size + losses.length(a, data.norms[i]) / n_spaces
-    zero = P.new_zeros(())
-    nce = [losses.symmetric_nce(rel[i], rel[j], options.tau_nce) for i, j in pairs]
-    align = torch.stack(nce).mean() if nce and options.w_nce > 0 else zero
-    floor = losses.entropy_floor(P, mixture_width(P.shape[1])) if options.w_entropy > 0 else zero
+        cover = cover + part.sum() / data.n_spaces
+        corr = corr + losses.correlation(a).sum() / data.n_spaces
+        size = size + losses.length(a, data.norms[i]).sum() / data.n_spaces
+    align = P.new_zeros(())
+    if pairs and options.w_nce > 0:
+        every = rel[0] if rel[0].ndim == 3 else torch.stack(rel)  # (N, B, k)
+        first, second = (every[[pair[at] for pair in pairs]] for at in (0, 1))
+        align = losses.symmetric_nce(first, second, options.tau_nce).mean()
+    floor = P.new_zeros(())
+    if options.w_entropy > 0:
+        floor = losses.entropy_floor(P, mixture_width(P.shape[1]))
     return [cover, corr, size, align, floor]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.errors import BadInput
+from core.stitching.spaces import across_domains, split_space
 from core.types import LeftOut
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Rows:
     split_note : str
         Where the split comes from, in words.
     left_out : tuple of LeftOut
+    test_ids_of : tuple of ndarray of int64, each (n_test,)
+        The test items as each space sees them; ``test_ids`` unless spaces are domains.
     """
 
     train: list[np.ndarray]
@@ -43,6 +46,7 @@ class Rows:
     groups_test: np.ndarray
     split_note: str
     left_out: tuple[LeftOut, ...]
+    test_ids_of: tuple[np.ndarray, ...] = ()
 
 
 def read_rows(workspace: Workspace, dataset: str, models: list[str], label: str, seed: int) -> Rows:
@@ -61,36 +65,82 @@ def read_rows(workspace: Workspace, dataset: str, models: list[str], label: str,
             f"label={label!r} is not a column of {dataset!r}.",
             f"Choose one of: {', '.join(c for c in table.columns if c not in ('id', 'sha256'))}.",
         )
-    features = [workspace.features.get(dataset, model) for model in models]
-    common = set(table["id"])
-    for f in features:
-        common &= set(int(i) for i in f.ids)
-    has_row = table["id"].isin(common)
-    has_label = table[label].astype(str).str.len() > 0
-    kept = table[has_row & has_label].sort_values("id")
+    features = [workspace.features.get(dataset, split_space(m)[0]) for m in models]
+    if across_domains(models):
+        kept, ids_of, left = _by_concept(table, models, [f.ids for f in features], label, dataset)
+    else:
+        kept, left = _by_item(table, [f.ids for f in features], label, dataset)
+        ids_of = [kept["id"].to_numpy(np.int64)] * len(models)
+    groups = _groups(kept)
+    is_test, note = _split(kept, groups, seed)
+    y = kept[label].astype(str).to_numpy()
+    unseen = is_test & ~np.isin(y, y[~is_test])
+    left.append(LeftOut(f"{dataset} test items", "class not seen in training", int(unseen.sum())))
+    test = is_test & ~unseen
+    if (~is_test).sum() < 20 or test.sum() < 5 or len(set(y[~is_test])) < 2:
+        raise BadInput(
+            f"Stitching on {dataset!r} has {(~is_test).sum()} training and {test.sum()} test "
+            f"items of {len(set(y[~is_test]))} classes.",
+            "It needs at least 20 and 5 items and two classes: check split and label.",
+        )
+    pairs = list(zip(features, ids_of, strict=True))
+    return Rows(
+        [np.asarray(f.layer()[f.rows_of(ids[~is_test])], dtype=np.float64) for f, ids in pairs],
+        [np.asarray(f.layer()[f.rows_of(ids[test])], dtype=np.float64) for f, ids in pairs],
+        ids_of[0][~is_test], ids_of[0][test], y[~is_test], y[test], groups[test], note,
+        tuple(line for line in left if line.count), tuple(ids[test] for ids in ids_of),
+    )  # fmt: skip
+
+
+def _by_item(
+    table: pd.DataFrame, known: list[np.ndarray], label: str, dataset: str
+) -> tuple[pd.DataFrame, list[LeftOut]]:
+    """Return the labelled items every encoder has features of, by id."""
+    has_row = np.ones(len(table), dtype=bool)
+    for ids in known:
+        has_row &= table["id"].isin(ids).to_numpy()
+    has_label = (table[label].astype(str).str.len() > 0).to_numpy()
     left = [
         LeftOut(f"{dataset} items", "no features under one of the encoders", int((~has_row).sum())),
         LeftOut(f"{dataset} items", f"no {label}", int((has_row & ~has_label).sum())),
     ]
-    groups = _groups(kept)
-    is_test, note = _split(kept, groups, seed)
-    ids, y = kept["id"].to_numpy(np.int64), kept[label].astype(str).to_numpy()
-    unseen = is_test & ~np.isin(y, y[~is_test])
-    left.append(LeftOut(f"{dataset} test items", "class not seen in training", int(unseen.sum())))
-    test = is_test & ~unseen
-    train_ids, test_ids = ids[~is_test], ids[test]
-    if len(train_ids) < 20 or len(test_ids) < 5 or len(set(y[~is_test])) < 2:
-        raise BadInput(
-            f"Stitching on {dataset!r} has {len(train_ids)} training and {len(test_ids)} test "
-            f"items of {len(set(y[~is_test]))} classes.",
-            "It needs at least 20 and 5 items and two classes: check split and label.",
-        )
-    return Rows(
-        [np.asarray(f.layer()[f.rows_of(train_ids)], dtype=np.float64) for f in features],
-        [np.asarray(f.layer()[f.rows_of(test_ids)], dtype=np.float64) for f in features],
-        train_ids, test_ids, y[~is_test], y[test], groups[test], note,
-        tuple(line for line in left if line.count),
-    )  # fmt: skip
+    return table[has_row & has_label].sort_values("id"), left
+
+
+def _by_concept(
+    table: pd.DataFrame, spaces: list[str], known: list[np.ndarray], label: str, dataset: str
+) -> tuple[pd.DataFrame, list[np.ndarray], list[LeftOut]]:
+    """Return one row a concept, and the ids of its item in the domain of each space."""
+    for column in ("concept", "domain"):
+        if column not in table.columns:
+            raise BadInput(
+                f"{dataset!r} has no column {column!r}, by which domains are paired.",
+                "Choose whole encoders, without a domain.",
+            )
+    one = []
+    for space, ids in zip(spaces, known, strict=True):
+        domain = split_space(space)[1]
+        rows = table[(table["domain"] == domain) & table["id"].isin(ids)]
+        if rows.empty:
+            raise BadInput(
+                f"{dataset!r} has no features of {split_space(space)[0]} in domain {domain!r}.",
+                f"Its domains: {', '.join(sorted(map(str, table['domain'].unique())))}.",
+            )
+        rows = rows[rows["concept"].astype(str).str.len() > 0]
+        one.append(rows.sort_values("id").drop_duplicates("concept").set_index("concept"))
+    shared = one[0].index
+    for rows in one[1:]:
+        shared = shared.intersection(rows.index, sort=False)
+    first = one[0].loc[shared].reset_index()
+    has_label = (first[label].astype(str).str.len() > 0).to_numpy()
+    most = max(len(rows) for rows in one)
+    left = [
+        LeftOut(f"{dataset} concepts", "not in every domain chosen", most - len(shared)),
+        LeftOut(f"{dataset} concepts", f"no {label}", int((~has_label).sum())),
+    ]
+    kept = first[has_label]
+    ids_of = [rows.loc[kept["concept"], "id"].to_numpy(np.int64) for rows in one]
+    return kept, ids_of, left
 
 
 def _groups(kept: pd.DataFrame) -> np.ndarray:

@@ -13,8 +13,10 @@ import pandas as pd
 from core.compare.cka import linear_cka
 from core.compare.neighbours import mutual_knn
 from core.compare.procrustes import procrustes_distance
+from core.stitching.effects import correlations, drop_one, nearest_anchors
+from core.stitching.heads import fit_head
 from core.stitching.matrix import StitchResult, spread
-from core.stitching.methods import method_of
+from core.stitching.methods import Method, method_of
 from core.stitching.param import ParamAnchors
 from core.stitching.rows import Rows
 from core.stitching.setting import Setting
@@ -121,7 +123,8 @@ def failure_tables(
             for j in range(len(models)):
                 said = r.predictions[:, i, j]  # (S, n_test)
                 head = {"method": r.method, "i": models[i], "j": models[j]}
-                failures.append(_failures(said, y, native_right[j], r.classes, rows).assign(**head))
+                ids = rows.test_ids_of[j] if rows.test_ids_of else rows.test_ids
+                failures.append(_failures(said, y, native_right[j], r.classes, ids).assign(**head))
                 confusion.append(_confusion(said, y, r.classes).assign(**head))
     names = ["method", "i", "j"]
     both = [pd.concat(part, ignore_index=True) for part in (failures, confusion)]
@@ -130,7 +133,7 @@ def failure_tables(
 
 
 def _failures(
-    said: np.ndarray, y: np.ndarray, native_right: np.ndarray, classes: np.ndarray, rows: Rows
+    said: np.ndarray, y: np.ndarray, native_right: np.ndarray, classes: np.ndarray, ids: np.ndarray
 ) -> pd.DataFrame:
     wrong = said != y  # (S, n_test)
     share = wrong.mean(axis=0)
@@ -138,7 +141,7 @@ def _failures(
     at = at[np.argsort(-share[at], kind="stable")][:MOST_FAILURES]
     answers = [np.bincount(said[wrong[:, a], a]).argmax() for a in at]
     return pd.DataFrame({
-        "id": rows.test_ids[at], "true": classes[y[at]].astype(str),
+        "id": ids[at], "true": classes[y[at]].astype(str),
         "stitched": classes[np.array(answers, dtype=int)].astype(str), "share": share[at],
     })  # fmt: skip
 
@@ -165,7 +168,9 @@ def anchor_tables(
     about : DataFrame
         anchor, n_eff, top_share (weight of those ten), label (heaviest class), label_share,
         label_n_eff (effective number of classes), norm (mean length over encoders, in
-        whitened units) and one ``norm MODEL`` column an encoder.
+        whitened units), one ``norm MODEL`` column an encoder, coverage (share of test items it
+        is closest to) and correlation (largest cosine with another anchor), both means over
+        encoders.
     """
     draw = setting.draw(seed)
     ids = rows.train_ids[draw.rows[0][draw.support]]  # (m,)
@@ -192,7 +197,47 @@ def anchor_tables(
         "norm": np.mean(norms, axis=0),
         **{f"norm {m}": v for m, v in zip(models, norms, strict=True)},
     })  # fmt: skip
+    made = [(fit.anchors(x), setting.whitening(i, kind))
+            for i, x in enumerate(setting.parallel(draw))]  # fmt: skip
+    near = [nearest_anchors(x, *m)[0] for x, m in zip(setting.test, made, strict=True)]
+    about["coverage"] = np.mean([np.bincount(a, minlength=k) / len(a) for a in near], axis=0)
+    about["correlation"] = np.mean([correlations(*m) for m in made], axis=0)
     return weights, about
+
+
+def cover_table(
+    fit: ParamAnchors, setting: Setting, seed: int, kind: str, models: list[str], rows: Rows
+) -> pd.DataFrame:
+    """Return the closest anchor of every test item: model, id, anchor, cosine (float32)."""
+    parts = []
+    for i, x in enumerate(setting.parallel(setting.draw(seed))):
+        anchor, cosine = nearest_anchors(
+            setting.test[i], fit.anchors(x), setting.whitening(i, kind)
+        )
+        ids = rows.test_ids_of[i] if rows.test_ids_of else rows.test_ids
+        parts.append(pd.DataFrame({
+            "model": models[i], "id": ids, "anchor": anchor, "cosine": cosine.round(4),
+        }))  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def drop_table(setting: Setting, method: Method, seed: int) -> pd.DataFrame:
+    """Return what each anchor is worth: the change of accuracy without it, over swapped pairs.
+
+    Returns
+    -------
+    DataFrame
+        drop_one (mean over ordered pairs of different encoders; below 0 where it helps) and
+        drop_one_sd (over those pairs).
+    """
+    train, test = setting.relative(method, seed)
+    N = setting.n_encoders
+    effects = []
+    for i in range(N):
+        head = fit_head(train[i], setting.y_train, kind=setting.options.head)
+        effects += [drop_one(head, test[j], setting.y_test) for j in range(N) if j != i]
+    found = np.array(effects)  # (N (N - 1), k)
+    return pd.DataFrame({"drop_one": found.mean(axis=0), "drop_one_sd": spread(found)})
 
 
 def loss_table(fits: Sequence[ParamAnchors]) -> pd.DataFrame:

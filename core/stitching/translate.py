@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import BadInput
-from core.linalg.whitening import Whitening, as_matrix, whitening_stats
+from core.linalg.whitening import Spectrum, Whitening, as_matrix, spectrum
 from core.stitching.representation import unit_rows
 
 KINDS = ("ortho", "linear", "l-ortho", "ridge", "cca")
@@ -61,6 +61,7 @@ def fit_translator(
     kind: str = "ridge",
     standardise: bool = True,
     cca_shrinkage: float = CCA_SHRINKAGE,
+    spectra: tuple[Spectrum, Spectrum] | None = None,
 ) -> Translator:
     """Fit a translator on parallel rows.
 
@@ -76,6 +77,8 @@ def fit_translator(
         False the rows are centred only: "ortho" then recovers a rotation exactly.
     cca_shrinkage : float
         Shrinkage of both covariances in "cca"; 0 makes it exact on affine copies.
+    spectra : pair of Spectrum, optional
+        :func:`parallel_spectrum` of both sides, where many pairs share them ("cca" only).
 
     Raises
     ------
@@ -113,7 +116,8 @@ def fit_translator(
     if kind == "ortho":
         T = _orthogonal(A.T @ B)
     elif kind == "cca":
-        T, correlations = _cca(A, B, cca_shrinkage)
+        pair = spectra or (spectrum(A, prescale=False), spectrum(B, prescale=False))
+        T, correlations = _cca(A, B, pair, cca_shrinkage)
     else:
         T = np.linalg.lstsq(A, B)[0] if kind != "ridge" else _ridge(A, B)
         T = _orthogonal(T) if kind == "l-ortho" else T
@@ -139,13 +143,20 @@ def _ridge(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.linalg.solve(gram, A.T @ B)
 
 
-def _cca(A: np.ndarray, B: np.ndarray, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    wa = whitening_stats(A, shrinkage=shrinkage, prescale=False)
-    wb = whitening_stats(B, shrinkage=shrinkage, prescale=False)
+def parallel_spectrum(x: np.ndarray) -> Spectrum:
+    """Return the principal directions of the standardised rows, as "cca" whitens them."""
+    a = as_matrix(x, "x", min_rows=2)
+    centred = a - a.mean(axis=0)
+    return spectrum(centred / _scale(centred, True), prescale=False)
+
+
+def _cca(
+    A: np.ndarray, B: np.ndarray, spectra: tuple[Spectrum, Spectrum], shrinkage: float
+) -> tuple[np.ndarray, np.ndarray]:
+    wa, wb = (s.whitening(shrinkage) for s in spectra)
     cross = wa.transform(A).T @ wb.transform(B) / (len(A) - 1)  # (d_from, d_to)
     U, rho, Vt = np.linalg.svd(cross, full_matrices=False)
-    back = np.linalg.pinv(wb.matrix)
-    return wa.matrix @ (U * rho) @ Vt @ back, rho
+    return wa.matrix @ (U * rho) @ Vt @ wb.inverse, rho
 
 
 def inverse_relative_projection(
@@ -160,9 +171,20 @@ def inverse_relative_projection(
     ----------
     Maiorca et al. (2024), Latent communication via inverse relative projection.
     """
-    a, b = as_matrix(anchors_from, "anchors_from"), as_matrix(anchors_to, "anchors_to")
-    rel = unit_rows(as_matrix(x_from, "x_from") - a.mean(0)) @ unit_rows(a - a.mean(0)).T
-    return rel @ np.linalg.pinv(unit_rows(b - b.mean(0))).T
+    return anchor_angles(x_from, anchors_from) @ anchor_inverse(anchors_to)
+
+
+def anchor_angles(x: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """Return the cosines to the anchors, all centred on the anchors' mean, shape (n, k)."""
+    a = as_matrix(anchors, "anchors")
+    centre = a.mean(axis=0)
+    return unit_rows(as_matrix(x, "x") - centre) @ unit_rows(a - centre).T
+
+
+def anchor_inverse(anchors: np.ndarray) -> np.ndarray:
+    """Return the map from cosines back into the space of the anchors, shape (k, d)."""
+    a = as_matrix(anchors, "anchors")
+    return np.asarray(np.linalg.pinv(unit_rows(a - a.mean(axis=0))).T)
 
 
 def inverse_wip(

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fakes import MODELS, FakeDataset, FakeWorkspace
+
+from core.types import Features
 
 N_TRAIN = 1200
 
@@ -28,3 +38,27 @@ def digits() -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray
         y[:N_TRAIN],
         y[N_TRAIN:],
     )
+
+
+@pytest.fixture(scope="session")
+def small_space(digits) -> FakeWorkspace:
+    """Return 420 digits under three encoders, in a workspace."""
+    train, test, y, yt = digits
+    keep, held = 300, 120
+    labels = np.concatenate([y[:keep], yt[:held]])
+    n = keep + held
+    items = pd.DataFrame({
+        "id": np.arange(n) * 3, "sha256": "", "domain": "pen", "caption": "",
+        "label": [f"digit {v}" for v in labels], "odd": np.where(labels % 2, "odd", "even"),
+        "split": ["train"] * keep + ["test"] * held,
+        "concept": [f"c{i // 2}" for i in range(n)],
+    })  # fmt: skip
+    items.loc[5, "label"] = ""
+    store = {}
+    for at, (model, a, b) in enumerate(zip(MODELS, train, test, strict=True)):
+        x = np.concatenate([a[:keep], b[:held]]).astype(np.float32)
+        order = np.random.default_rng(at).permutation(n)[: n - at]  # rows differ by encoder
+        store[model] = Features(
+            items["id"].to_numpy()[order], {"pool": x[order]}, "digits", model, "pool"
+        )
+    return FakeWorkspace(FakeDataset(items), store)

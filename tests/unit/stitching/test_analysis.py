@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
-import pandas as pd
 import pytest
+from fakes import MODELS, FakeDataset, FakeWorkspace
 
 from core.errors import BadInput, Cancelled, NotFound
 from core.figures import stitching as figures
@@ -14,9 +12,7 @@ from core.figures import stitching_anchors
 from core.results import Result
 from core.stitching import analysis
 from core.stitching.rows import read_rows
-from core.types import Features
 
-MODELS = ["net/a", "net/b", "net/c"]
 QUICK = {
     "models": MODELS,
     "n_anchors": 20,
@@ -27,64 +23,9 @@ QUICK = {
 }
 
 
-@dataclass
-class FakeDataset:
-    """A dataset as far as the analysis reads it."""
-
-    items: pd.DataFrame
-    name: str = "digits"
-    kind: str = "image"
-
-
-@dataclass
-class FakeWorkspace:
-    """A workspace with one dataset and its features."""
-
-    data: FakeDataset
-    store: dict[str, Features]
-    features: FakeWorkspace = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.features = self
-
-    def dataset(self, name: str) -> FakeDataset:
-        """Return the one dataset."""
-        if name != self.data.name:
-            raise NotFound(f"no dataset {name}")
-        return self.data
-
-    def get(self, dataset: str, model: str) -> Features:
-        """Return the features of one model."""
-        if model not in self.store:
-            raise NotFound(f"no features of {model}")
-        return self.store[model]
-
-    def list(self) -> list[dict[str, str]]:
-        """Return the entries of the store."""
-        return [{"dataset": "digits", "model": m} for m in self.store]
-
-
 @pytest.fixture(scope="module")
-def ws(digits) -> FakeWorkspace:
-    train, test, y, yt = digits
-    keep, held = 300, 120
-    labels = np.concatenate([y[:keep], yt[:held]])
-    n = keep + held
-    items = pd.DataFrame({
-        "id": np.arange(n) * 3, "sha256": "", "domain": "pen", "caption": "",
-        "label": [f"digit {v}" for v in labels], "odd": np.where(labels % 2, "odd", "even"),
-        "split": ["train"] * keep + ["test"] * held,
-        "concept": [f"c{i // 2}" for i in range(n)],
-    })  # fmt: skip
-    items.loc[5, "label"] = ""
-    store = {}
-    for at, (model, a, b) in enumerate(zip(MODELS, train, test, strict=True)):
-        x = np.concatenate([a[:keep], b[:held]]).astype(np.float32)
-        order = np.random.default_rng(at).permutation(n)[: n - at]  # rows differ by encoder
-        store[model] = Features(
-            items["id"].to_numpy()[order], {"pool": x[order]}, "digits", model, "pool"
-        )
-    return FakeWorkspace(FakeDataset(items), store)
+def ws(small_space):
+    return small_space
 
 
 @pytest.fixture(scope="module")
