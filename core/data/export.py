@@ -38,14 +38,15 @@ def csv_text(frame: pd.DataFrame) -> str:
     Examples
     --------
     >>> csv_text(pd.DataFrame({"@a": ["=x", "y"], "b": [-1, 2]}))
-    "'@a,b\n'=x,-1\ny,2\n"
+    "'@a,b\r\n'=x,-1\r\ny,2\r\n"
     """
     plain = frame.copy()
     plain.columns = [plain_cell(name) for name in frame.columns]
     for at, dtype in enumerate(frame.dtypes):
         if dtype.kind not in "biufcmM":
             plain.isetitem(at, frame.iloc[:, at].map(plain_cell))
-    return str(plain.to_csv(index=False, lineterminator="\n"))
+    # With both line-end characters as the end of a row, a cell that holds either is quoted.
+    return str(plain.to_csv(index=False, lineterminator="\r\n"))
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:

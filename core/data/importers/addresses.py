@@ -38,6 +38,8 @@ def fetch(address: str, limits: ImportLimits) -> bytes:
         target = public_address(parts)
         try:
             status, moved, body = _get(parts, target, limits, deadline)
+        except BadInput:
+            raise
         except (OSError, http.client.HTTPException, ValueError) as err:
             reason = str(err)[:120] or type(err).__name__
             raise BadInput(f"the web address did not answer: {reason}") from err

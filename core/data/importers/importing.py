@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Progress = Callable[[float, str], None]
 _OWN = {"id", "sha256", "label", "domain", "split", "caption", "file"}
 _NFC = {"label", "domain", "split"}
+_COMPOSED = "written in the composed form of Unicode (NFC)"
 # About the characters that 77 tokens hold; encoders count exactly when they read.
 _LONG_TEXT = 300
 
@@ -204,8 +205,9 @@ class _Import:
     def _one_line(self, text: str, repair: str) -> tuple[str, str]:
         # Two spellings of one letter would make two classes that look the same.
         plain = unicodedata.normalize("NFC", text).strip()
-        if plain != text.strip() and not repair:
-            repair = "written in the composed form of Unicode (NFC)"
+        if plain != text and not repair:
+            composed = plain != text.strip()
+            repair = _COMPOSED if composed else "blanks around it were dropped"
         return self._same.setdefault(plain, plain), repair
 
     def _picture(self, row: Row, base: str) -> tuple[bytes, str, tuple[str, ...]]:

@@ -70,7 +70,8 @@ class Inbox:
 
     def source(self) -> Path:
         """Return what to import: the one file, or the folder, that was uploaded."""
-        here = [path for path in self.folder.iterdir() if not path.name.startswith(TEMP_PREFIX)]
+        names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
+        here = [self.folder / name for name in names if not name.startswith(TEMP_PREFIX)]
         if not here:
             raise NotFound("Nothing has been uploaded yet.", "Choose files or a folder.")
         return here[0] if len(here) == 1 else self.folder

@@ -168,6 +168,7 @@ def grey16(top: int) -> Image.Image:
 
 def test_every_mode_is_read_and_what_changes_is_said(kit):
     """Bank 4: 1, L, LA, P with transparency, RGBA, CMYK, YCbCr, I;16, I, F."""
+    steps = np.arange(64).reshape(8, 8)
     palette = Image.new("P", (8, 8), 1)
     palette.putpalette([0, 0, 0, 250, 10, 10])
     files = {
@@ -179,8 +180,8 @@ def test_every_mode_is_read_and_what_changes_is_said(kit):
         "CMYK.jpg": kit.encoded(Image.new("CMYK", (8, 8), (0, 255, 255, 0)), "JPEG"),
         "YCbCr.tif": kit.encoded(Image.new("YCbCr", (8, 8), (128, 128, 128)), "TIFF"),
         "I16.png": kit.encoded(grey16(65535)),
-        "I.tif": kit.encoded(Image.fromarray(np.arange(64, dtype=np.int32).reshape(8, 8) * 9000), "TIFF"),
-        "F.tif": kit.encoded(Image.fromarray(np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)), "TIFF"),
+        "I.tif": kit.encoded(Image.fromarray(steps.astype(np.int32) * 9000), "TIFF"),
+        "F.tif": kit.encoded(Image.fromarray(steps.astype(np.float32) / 63), "TIFF"),
     }  # fmt: skip
     data = kit.take(kit.folder(files))
     assert data.n == len(files), kit.reasons(data)
@@ -355,8 +356,7 @@ def test_cancel_leaves_no_dataset(kit):
 
 def test_pictures_are_never_all_in_memory(kit, monkeypatch):
     """Each picture is handed to the store before the next one is read."""
-    from core.data.importers import import_dataset, preview
-    from core.data.importers import trees
+    from core.data.importers import import_dataset, preview, trees
 
     events = []
     folder = kit.folder({f"{i}.png": kit.picture(i) for i in range(6)})
