@@ -11,7 +11,7 @@ from pages._shell import charts, contrast_view, pickers, state
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header, state_panel, table, verdict
 from pages._shell.state import workspace
-from pages._shell.words import plural, tip
+from pages._shell.words import as_text, plural, tip
 
 PAGE = contrast_view.PAGE
 SIZES = ("automatic", 3, 4, 6, 8, 12, 20, 30)
@@ -173,7 +173,7 @@ def _main():
         return
     verdict(result.headline, contrast_view.tiles(result))
     for note in result.summary["notes"]:
-        st.caption(note)
+        st.caption(as_text(note))
     if "k_a" not in result.tables["directions"]:
         state_panel(
             "No direction meets this epsilon",

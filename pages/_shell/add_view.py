@@ -23,7 +23,7 @@ from pages._shell import errors, jobs, layout
 from pages._shell.outcome_view import outcome
 from pages._shell.table import page_path
 from pages._shell.uploader import uploader
-from pages._shell.words import plural
+from pages._shell.words import as_text, plural
 
 PAGE = "add"
 _NONE = "none"
@@ -61,7 +61,7 @@ def running(ws: Workspace) -> bool:
         del st.session_state[_JOB]
         return False
     if job.active:
-        st.subheader(f"Importing {job.params['plan']['title']}", anchor=False)
+        st.subheader(f"Importing {as_text(job.params['plan']['title'])}", anchor=False)
         st.caption("It goes on when you close this page; the Jobs page shows it too.")
         jobs.watch(job.id)
         return True

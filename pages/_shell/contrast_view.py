@@ -16,7 +16,7 @@ from core.results import Result
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile
-from pages._shell.words import number, plural, safe, tip
+from pages._shell.words import as_text, number, plural, safe, tip
 
 PAGE = "contrast"
 _CARD_PICTURES = 6
@@ -208,7 +208,7 @@ def certificate(row: dict[str, Any]) -> None:
 def opened(dataset: Dataset, result: Result, row: dict[str, Any]) -> None:
     """Draw the open cluster: certificate, sentence, tabs."""
     direction = int(row["direction"])
-    st.subheader(title_of(row), anchor=False)
+    st.subheader(as_text(title_of(row)), anchor=False)
     st.html(f'<p class="th-dim">{safe(in_words(row))}</p>')
     certificate(row)
     members = result.tables["members"]
@@ -222,7 +222,7 @@ def opened(dataset: Dataset, result: Result, row: dict[str, Any]) -> None:
     with tab_set:
         _members(dataset, mine[mine["pole"] == 1], styles_, key=f"contrast_set_{direction}")
     with tab_other:
-        st.caption(_other_pole(row))
+        st.caption(as_text(_other_pole(row)))
         other = mine[mine["pole"] == -1]
         if len(other):
             _members(dataset, other, styles_, key=f"contrast_other_{direction}")

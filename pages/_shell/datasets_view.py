@@ -14,7 +14,7 @@ from pages._shell import grid, layout, pickers, state
 from pages._shell.layout import Tile
 from pages._shell.outcome_view import outcome
 from pages._shell.table import link
-from pages._shell.words import count, listed, percent, plural, safe, tip
+from pages._shell.words import as_text, count, listed, percent, plural, safe, tip
 
 PAGE = "datasets"
 ALL = "all"
@@ -245,7 +245,7 @@ def origin(ws: Workspace, data: Dataset) -> None:
         ("Imported", str(meta.get("created", ""))[:10]),
         ("Digest", data.digest[:16]),
     ]
-    st.markdown("\n".join(f"- **{name}**: {_plain(text)}" for name, text in rows if text))
+    st.markdown("\n".join(f"- **{name}**: {as_text(text)}" for name, text in rows if text))
     _features(ws, data)
     if "report" in meta:
         outcome(ws.datasets.report(data.name), key=f"{PAGE}_outcome")
@@ -272,8 +272,3 @@ def _features(ws: Workspace, data: Dataset) -> None:
         else:
             st.caption("None yet.")
         st.code(f"theodolite extract {data.name} MODEL", language="bash")
-
-
-def _plain(text: object) -> str:
-    """Keep other people's words from being read as Markdown."""
-    return str(text).translate({ord(mark): f"\\{mark}" for mark in "\\`*_[]<>$#~|"})

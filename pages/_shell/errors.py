@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner_utils.exceptions import RerunException, Stop
 
 from core.errors import NotFound, UserError
 from pages._shell.layout import state_panel
+from pages._shell.words import as_text
 
 log = logging.getLogger("theodolite")
 
@@ -21,8 +22,8 @@ def show(error: UserError) -> None:
     if isinstance(error, NotFound):
         state_panel("Nothing to show here yet", error.message, error.hint)
         return
-    hint = f"\n\n{error.hint}" if error.hint else ""
-    st.warning(f"{error.message}{hint}", icon=":material/info:")
+    hint = f"\n\n{as_text(error.hint)}" if error.hint else ""
+    st.warning(f"{as_text(error.message)}{hint}", icon=":material/info:")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from core.jobs.job import Job
 from core.results import Result
 from pages._shell.layout import state_panel
 from pages._shell.state import workspace
-from pages._shell.words import seconds
+from pages._shell.words import as_text, seconds
 
 _ENDED = {
     "failed": "This did not finish",
@@ -125,7 +125,7 @@ def progress(job: Job, *, key: str = "watch") -> None:
         parts.append(f"{job.rate:,.0f} {job.rate_unit} a second".replace("  ", " "))
     if job.eta_s:
         parts.append(f"about {seconds(job.eta_s)} left")
-    st.progress(done, text=f"{100 * done:.0f} % · {' · '.join(parts)}")
+    st.progress(done, text=f"{100 * done:.0f} % · {as_text(' · '.join(parts))}")
     st.button(
         "Stopping" if job.cancelling else "Stop",
         key=f"{key}_{job.id}_stop",

@@ -12,7 +12,7 @@ from core.workspace import Workspace
 from pages._shell.jobs import progress
 from pages._shell.layout import state_panel
 from pages._shell.state import workspace
-from pages._shell.words import plural, seconds
+from pages._shell.words import as_text, plural, seconds
 
 _WORDS = {
     "done": "done",
@@ -35,6 +35,8 @@ def counts(ws: Workspace) -> list[str]:
 def title(job: Job) -> str:
     """Return what a job does, in words."""
     name = str(job.params.get("name") or job.kind).capitalize()
+    if isinstance(job.params.get("plan"), dict):
+        name = f"{name} · {job.params['plan'].get('title', '')}"
     parts = [
         str(job.params[field])
         for field in ("dataset", "model", "target", "reference", "method")
@@ -63,7 +65,7 @@ def _active() -> None:
         st.rerun()
     for job in running:
         with st.container(border=True):
-            st.markdown(f"**{title(job)}**")
+            st.markdown(f"**{as_text(title(job))}**")
             progress(job, key="jobs")
 
 
@@ -94,8 +96,8 @@ def ended(ws: Workspace) -> None:
 
 def _stopped(job: Job) -> None:
     with st.container(border=True):
-        st.markdown(f"**{title(job)}**: {_WORDS[job.state]}")
-        st.caption(f"{job.error or job.message} {job.error_hint}".strip())
+        st.markdown(f"**{as_text(title(job))}**: {_WORDS[job.state]}")
+        st.caption(as_text(f"{job.error or job.message} {job.error_hint}".strip()))
         with st.container(horizontal=True):
             if st.button("Go on", key=f"jobs_{job.id}_resume", help="Finished parts are kept"):
                 workspace().jobs.resume(job.id)

@@ -17,6 +17,7 @@ from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile, table, verdict
 from pages._shell.words import (
     MISSING,
+    as_text,
     count,
     known,
     listed,
@@ -129,7 +130,7 @@ def answer(result: Result) -> None:
     )
     verdict(facts["headline"], tiles)
     for text in facts["warnings"]:
-        st.caption(f"Note: {text}")
+        st.caption(f"Note: {as_text(text)}")
     table(decisions(result), name="transfer-sources", key="transfer_sources")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable
 
 MISSING = "n/a"
@@ -182,6 +183,21 @@ def plural(n: int, one: str, many: str = "") -> str:
     ('1 picture', '1,920 pictures', '2 classes')
     """
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def as_text(text: object) -> str:
+    r"""Escape text for Markdown: other people's words are shown as they are, no link, no formula.
+
+    What stands between two backquotes is code and stays so.
+
+    Examples
+    --------
+    >>> print(as_text("[x](http://y) $a$ `a_b`"))
+    \[x\](http://y) \$a\$ `a_b`
+    """
+    parts = re.split(r"(`[^`\n]*`)", str(text))
+    marks = {ord(mark): f"\\{mark}" for mark in "\\`*_[]<>$#~|"}
+    return "".join(part if at % 2 else part.translate(marks) for at, part in enumerate(parts))
 
 
 def safe(text: object) -> str:

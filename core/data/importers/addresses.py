@@ -141,6 +141,8 @@ def _get(
     try:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("GET", path, headers={"User-Agent": "theodolite", "Accept": "image/*"})
+        # The connection lets go of its socket when the server closes; the answer goes on.
+        sock = connection.sock
         answer = connection.getresponse()
         if answer.status in _MOVED:
             return answer.status, answer.headers.get("Location", ""), b""
@@ -149,7 +151,7 @@ def _get(
             body += block
             if len(body) > limits.url_bytes:
                 raise BadInput(f"more than {size(limits.url_bytes)} at the web address")
-            connection.sock.settimeout(_left(deadline))
+            sock.settimeout(_left(deadline))
         return answer.status, "", bytes(body)
     finally:
         connection.close()

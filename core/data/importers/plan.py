@@ -115,6 +115,18 @@ class Plan:
             )
 
 
+def title_without_ending(given: str) -> str:
+    """Return a source's name without the ending of an archive or table.
+
+    Examples
+    --------
+    >>> title_without_ending("My pets.zip"), title_without_ending("v1.2")
+    ('My pets', 'v1.2')
+    """
+    endings = r"\.(zip|csv|tsv|txt|jsonl|ndjson|json|parquet|arrow|feather)$"
+    return re.sub(endings, "", given, flags=re.IGNORECASE) or given
+
+
 def clean_name(given: str, taken: list[str] | None = None) -> str:
     """Return a name for a dataset made from any text, and not among ``taken``.
 
@@ -123,8 +135,7 @@ def clean_name(given: str, taken: list[str] | None = None) -> str:
     >>> clean_name("My Pets (2024).zip"), clean_name("../../x"), clean_name("猫", ["data"])
     ('my-pets-2024', 'x', 'data-2')
     """
-    stem = re.sub(r"\.(zip|csv|tsv|txt|jsonl|ndjson|json|parquet|arrow|feather)$", "", given,
-                  flags=re.IGNORECASE)  # fmt: skip
+    stem = title_without_ending(given)
     name = re.sub(r"[^a-z0-9._-]+", "-", stem.lower()).strip("-._")[:90].strip("-._") or "data"
     unique, number = name, 2
     while unique in (taken or []):

@@ -11,7 +11,7 @@ from core.data.images import thumbnail_bytes
 from core.data.importers.cells import is_missing, text_of
 from core.data.importers.limits import ImportLimits
 from core.data.importers.pictures import inspect
-from core.data.importers.plan import Plan, clean_name
+from core.data.importers.plan import Plan, clean_name, title_without_ending
 from core.data.importers.readers import Row
 from core.data.importers.roles import ColumnGuess, guess_roles, short
 from core.data.importers.sources import Source, picture_of
@@ -100,7 +100,7 @@ def preview(source: Source, *, taken_names: Sequence[str] = ()) -> Preview:
     columns = guess_roles(source.columns, cells, preset=_preset(source))
     plan = Plan(
         name=clean_name(source.title, list(taken_names)),
-        title=short(source.title, 100),
+        title=short(title_without_ending(source.title), 100),
         roles={column.name: column.role for column in columns},
     )
     rows = tuple(

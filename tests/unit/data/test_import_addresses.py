@@ -99,7 +99,7 @@ asked: list[tuple[str, str]] = []
 def server(monkeypatch):
     """A server on this machine that stands in for a public one, reached by its name only."""
     found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    thread = threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     asked.clear()
 
