@@ -7,7 +7,17 @@ import streamlit as st
 from core.errors import BadInput
 from core.figures import stitching as figures
 from core.stitching.analysis import DEFAULTS
-from pages._shell import anchors_view, charts, pickers, state
+from core.stitching.spaces import MARK
+from pages._shell import (
+    anchors_view,
+    charts,
+    pickers,
+    state,
+    stitching_cell_view,
+    stitching_kit_view,
+    stitching_methods_view,
+    stitching_study_view,
+)
 from pages._shell import stitching_view as view
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header, verdict
@@ -18,7 +28,9 @@ from pages._shell.words import plural
 def _evidence(dataset, result):
     view.matrices(result)
     st.header("The open cell", anchor=False)
-    view.cell(dataset, result)
+    method, i, j = view.cell(dataset, result, stitching_cell_view.cover_notes)
+    stitching_cell_view.covered(dataset, result, method, i, j)
+    stitching_cell_view.contrast(dataset, result, method, i, j)
     st.header("Which swap is safe", anchor=False)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -43,11 +55,13 @@ def _evidence(dataset, result):
             table=result.tables["similarity"],
         )
     st.header("Methods side by side", anchor=False)
-    view.retrieval(result)
+    stitching_methods_view.draw(result)
     st.header("Anchors", anchor=False)
     anchors_view.viewer(dataset, result)
     st.header("Can the whitening be trusted?", anchor=False)
     anchors_view.health(result)
+    st.header("Take it along", anchor=False)
+    stitching_kit_view.draw(result)
 
 
 def _main():
@@ -60,12 +74,25 @@ def _main():
         [
             "Stitching",
             dataset.title,
-            plural(len(params["models"]), "encoder"),
+            plural(
+                len(params["models"]), "space" if MARK in "".join(params["models"]) else "encoder"
+            ),
             f"{plural(params['n_parallel'], 'parallel row')} asked for",
             f"{params['n_anchors']} anchors",
             plural(params["seeds"], "seed"),
         ],
     )
+    shown = state.choose_one(
+        view.PAGE,
+        "tab",
+        "Shown",
+        ("matrix", "study"),
+        show={"matrix": "Your encoders", "study": "The study: does it hold?"}.get,
+        label_visibility="collapsed",
+    )
+    if shown == "study":
+        stitching_study_view.draw()
+        return
     if len(params["models"]) < 2:
         raise BadInput("Stitching compares encoders.", "Choose at least two models.")
     result = result_or_run(

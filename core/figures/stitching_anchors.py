@@ -68,26 +68,56 @@ def losses(result: Result, *, height: int = 320) -> go.Figure:
     )  # fmt: skip
 
 
-def anchors(result: Result, *, chosen: int | None = None, height: int = 340) -> go.Figure:
-    """Scatter: how many samples make each anchor, against its length; selectable."""
+# What the two axes of the anchor map may be: name, columns, axis titles.
+ANCHOR_AXES = {
+    "width": ("Width and length", "n_eff", "norm", "effective number of samples",
+              "length, whitened units"),
+    "worth": ("Coverage and worth", "coverage", "drop_one", "closest anchor of, % of test items",
+              "accuracy without it, points"),
+    "alike": ("Likeness and worth", "correlation", "drop_one", "largest cosine with another anchor",
+              "accuracy without it, points"),
+}  # fmt: skip
+_IN_PERCENT = ("coverage", "drop_one")
+
+
+def anchors(
+    result: Result, *, chosen: int | None = None, axes: str = "width", height: int = 340
+) -> go.Figure:
+    """Scatter of the learned anchors, selectable.
+
+    Parameters
+    ----------
+    chosen : int, optional
+        The anchor drawn large.
+    axes : {"width", "worth", "alike"}
+        Samples against length; coverage, or correlation, against the drop-one effect.
+    """
     table = result.tables.get("anchor_facts", pd.DataFrame())
     if not len(table):
         return empty("No anchors were learned.", height=height)
+    _, first, second, x_title, y_title = ANCHOR_AXES[axes]
+    table = table.assign(**{c: 100 * table[c] for c in _IN_PERCENT})
     fig = go.Figure()
     for at, (label, part) in enumerate(table.groupby("label")):
         picked = part["anchor"] == chosen
         fig.add_scatter(
-            x=part["n_eff"], y=part["norm"], mode="markers", name=str(label),
+            x=part[first], y=part[second], mode="markers", name=str(label),
             marker={
                 "color": OKABE_ITO[at % 8], "symbol": SYMBOLS[(at // 8) % 6],
                 "size": np.where(picked, 16, 8),
                 "line": {"width": np.where(picked, 2, 0), "color": LINE},
             },
             customdata=np.stack([part["anchor"], 100 * part["label_share"]], axis=1),
-            hovertemplate="anchor %{customdata[0]}<br>effective samples %{x:.0f}<br>length "
-            "%{y:.2f}<br>%{customdata[1]:.0f} % of its weight: " + str(label) + "<extra></extra>",
+            hovertemplate="anchor %{customdata[0]}<br>" + x_title + " %{x:.2f}<br>" + y_title
+            + " %{y:.2f}<br>%{customdata[1]:.0f} % of its weight: " + str(label)
+            + "<extra></extra>",
         )  # fmt: skip
-    return layout(
-        fig, title="Every anchor: how widely it averages, how far it stands out",
-        x="effective number of samples", y="length, whitened units", height=height,
-    )  # fmt: skip
+    titles = {
+        "width": "Every anchor: how widely it averages, how far it stands out",
+        "worth": "Every anchor: what it covers, what is lost without it",
+        "alike": "Every anchor: how like another it is, what is lost without it",
+    }
+    layout(fig, title=titles[axes], x=x_title, y=y_title, height=height)
+    if second == "drop_one":
+        fig.add_hline(y=0, line={"color": LINE, "dash": "dot"})
+    return fig

@@ -18,6 +18,7 @@ from core.errors import BadInput, NotFound
 from core.results import Result
 from core.stitching.analysis import default_models, ordered
 from core.stitching.methods import METHODS, method_of
+from core.types import LeftOut
 
 if TYPE_CHECKING:
     from core.stitching.study_pieces import Pieces
@@ -143,7 +144,7 @@ def compute(
 def _compute(workspace: Workspace, params: dict[str, Any], report: Progress) -> Result:
     from core.stitching.study_tables import collect
 
-    todo = cases(workspace, params)
+    todo, left_out = _possible(workspace, params)
     main: dict[str, dict[str, Result]] = {}
     curves: list[tuple[dict[str, Any], Result]] = []
     steps = _Steps(report, len(todo) * len(params["methods"]) + _sweep_count(todo, params))
@@ -157,7 +158,35 @@ def _compute(workspace: Workspace, params: dict[str, Any], report: Progress) -> 
         if case.sweep:
             pieces = _pieces(workspace, case.dataset, list(case.sweep), params)
             curves += _sweep(pieces, case, params, steps)
-    return collect(workspace, params, todo, main, curves)
+    return collect(workspace, params, todo, main, curves, left_out)
+
+
+def _possible(
+    workspace: Workspace, params: dict[str, Any]
+) -> tuple[list[Case], tuple[LeftOut, ...]]:
+    """Return the cases whose rows can be stitched; one that cannot must not stop the others.
+
+    Raises
+    ------
+    BadInput
+        None can.
+    """
+    from core.stitching.rows import read_rows
+
+    kept, left = [], []
+    for case in cases(workspace, params):
+        try:
+            read_rows(workspace, case.dataset, list(case.spaces), params["label"], params["seed"])
+        except BadInput as err:
+            left.append(LeftOut(case.title, err.message))
+        else:
+            kept.append(case)
+    if not kept:
+        raise BadInput(
+            "None of the data sets can be stitched: "
+            + " ".join(line.reason for line in left), "Check their split and labels.",
+        )  # fmt: skip
+    return kept, tuple(left)
 
 
 def _pieces(

@@ -37,6 +37,7 @@ def collect(
     cases: Sequence[Case],
     main: dict[str, dict[str, Result]],
     curves: Sequence[tuple[dict[str, Any], Result]],
+    left_out: tuple[LeftOut, ...] = (),
 ) -> Result:
     """Return the study as one result; every number comes from the pieces given."""
     seed = params["seed"]
@@ -80,7 +81,9 @@ def collect(
             + sum(r.summary["seconds"] for _, r in curves)
         ),
     }  # fmt: skip
-    return Result("stitching-study", params, summary, tables, left_out=_left_out(first, cases))
+    return Result(
+        "stitching-study", params, summary, tables, left_out=left_out + _left_out(first, cases)
+    )
 
 
 def _scopes(workspace: Workspace, case: Case) -> list[tuple[str, np.ndarray]]:

@@ -40,7 +40,11 @@ def viewer(dataset: Dataset, result: Result) -> None:
         st.caption(
             f"Effective number of samples {row['n_eff']:.0f} of {result.summary['n_support']:,}; "
             f"its ten heaviest carry {percent(row['top_share'])}; effective classes "
-            f"{number(row['label_n_eff'])}; length {number(row['norm'])}. Badge: weight in %."
+            f"{number(row['label_n_eff'])}; length {number(row['norm'])}. Closest anchor of "
+            f"{percent(row['coverage'])} of test items; largest cosine with another anchor "
+            f"{number(row['correlation'])}. Without it swapped heads change by "
+            f"{100 * row['drop_one']:+.1f} ± {100 * row['drop_one_sd']:.1f} points (spread over "
+            "pairs, head not retrained). Badge: weight in %."
         )
         mine = result.tables["anchors"].query("anchor == @chosen")
         weights = {int(r.id): float(r.weight) for r in mine.itertuples()}
@@ -56,10 +60,12 @@ def viewer(dataset: Dataset, result: Result) -> None:
             label="The heaviest samples of the anchor",
         )
     with left:
+        view = state.choose_one(PAGE, "anchor_axes", "Anchors by", list(figures.ANCHOR_AXES),
+                                show=lambda v: figures.ANCHOR_AXES[v][0])  # fmt: skip
         charts.figure(
-            figures.anchors(result, chosen=int(chosen)),
+            figures.anchors(result, chosen=int(chosen), axes=view),
             "stitching_anchor_map",
-            "Each learned anchor: effective number of samples against length",
+            "Each learned anchor as a point: " + figures.ANCHOR_AXES[view][0],
             select=["points"],
             on_select=_open_anchor,
         )

@@ -27,7 +27,7 @@ from pages._shell.words import count, plural, safe, seconds
 # Whether this run of the script has drawn its page's question.
 _asked: ContextVar[bool] = ContextVar("asked", default=False)
 
-_COMMAND = {"stitching": "stitch"}
+_COMMAND = {"stitching": "stitch", "stitching-study": "stitch study"}
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def left_out(lines: Sequence[LeftOut]) -> None:
 def command_line(result: Result, defaults: Mapping[str, Any] | None = None) -> str:
     """Return the command that gives this result, with only what differs from the defaults."""
     known = dict(defaults or {})
-    words = ["theodolite", _COMMAND.get(result.kind, result.kind)]
+    words = ["theodolite", *_COMMAND.get(result.kind, result.kind).split()]
     for name, value in result.params.items():
         if name in known and known[name] == value:
             continue

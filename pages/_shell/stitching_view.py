@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from core.figures import stitching as figures
 from core.results import Result
 from core.stitching.analysis import DEFAULTS, default_models, ordered
 from core.stitching.methods import METHODS
+from core.stitching.spaces import MARK
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile, table
@@ -37,6 +39,7 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
             help=tip("model"),
             most=10,
         )
+        models = _by_domain(dataset, models)
         label = state.select(PAGE, "label", "Label", _labels(dataset), default="label")
     with pickers.settings():
         methods = state.choose_many(
@@ -106,6 +109,24 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
         "shrink": shrink if shrink in ("auto", "lw") else float(shrink), "head": head,
         "seeds": seeds, "seed": seed,
     }  # fmt: skip
+
+
+def _by_domain(dataset: Dataset, models: list[str]) -> list[str]:
+    """Return the spaces: the encoders, or each encoder on each chosen domain (language, style)."""
+    items = dataset.items
+    if "concept" not in items.columns or items["concept"].astype(str).eq("").all():
+        return models
+    domains = sorted(items["domain"].astype(str).unique())
+    if len(domains) < 2 or not state.switch(
+        PAGE,
+        "across",
+        "Across domains",
+        help="A space is then an encoder on one domain, a language or a drawing style; one "
+        "concept in two domains is one parallel row.",
+    ):
+        return models
+    chosen = state.choose_many(PAGE, "domains", "Domains", domains, default=domains[:3], most=6)
+    return [f"{model}{MARK}{domain}" for model in models for domain in chosen]
 
 
 def _labels(dataset: Dataset) -> list[str]:
@@ -240,8 +261,13 @@ def _open_cell(key: str) -> None:
     st.session_state["stitching_pick"] = [str(method), int(i), int(j)]
 
 
-def cell(dataset: Dataset, result: Result) -> None:
-    """Draw the open cell: what fails when stitched though the own head is right."""
+def cell(
+    dataset: Dataset, result: Result, notes: Callable[[Result, str], dict[int, str]]
+) -> tuple[str, str, str]:
+    """Draw the open cell: what fails when stitched though the own head is right.
+
+    ``notes`` gives a second line under each picture: the closest anchor. Returns the cell.
+    """
     method, i, j = _cell_choice(result)
     names = result.summary["titles"]
     failures = result.tables["failures"]
@@ -258,8 +284,10 @@ def cell(dataset: Dataset, result: Result) -> None:
     )
     left, right = st.columns([6, 5], gap="medium")
     with left:
+        near = notes(result, j)
         wrong = {
-            int(r.id): f"→ {r.stitched}" for r in mine.itertuples(index=False)
+            int(r.id): f"→ {r.stitched} · {near[int(r.id)]}" if int(r.id) in near
+            else f"→ {r.stitched}" for r in mine.itertuples(index=False)
         }  # fmt: skip
         classes = ["all classes", *sorted(set(mine["true"]))]
         only = state.select(PAGE, "class", "True class", classes)
@@ -281,6 +309,7 @@ def cell(dataset: Dataset, result: Result) -> None:
             "stitching_confusion",
             f"Confusion of the head of {names[i]} on features of {names[j]}",
         )
+    return method, i, j
 
 
 def short_captions(dataset: Dataset, ids: pd.Series) -> dict[int, str]:
@@ -316,38 +345,3 @@ def _cell_choice(result: Result) -> tuple[str, str, str]:
         j = state.select(PAGE, "j", "Features from", models, show=names.get,
                          default=worst["worst_j"])  # fmt: skip
     return method, i, j
-
-
-def retrieval(result: Result) -> None:
-    """Draw the methods side by side: accuracy, retention, retrieval, cost."""
-    frame = result.tables["summary"]
-    st.dataframe(
-        frame.assign(
-            **{c: 100 * frame[c] for c in ("accuracy", "accuracy_sd", "worst", "retention",
-                                           "gap", "R@1", "R@5")}
-        )[["title", "accuracy", "accuracy_sd", "worst", "retention", "gap", "R@1", "R@5", "MRR",
-           "maps", "shrinkage", "seconds"]],
-        hide_index=True,
-        column_config=_columns(),
-        alt="Methods side by side",
-    )  # fmt: skip
-
-
-def _columns() -> dict[str, Any]:
-    def pct(label: str, help_: str) -> Any:
-        return st.column_config.NumberColumn(label, format="%.1f", help=help_)
-
-    return {
-        "title": "Method",
-        "accuracy": pct("Accuracy, %", "Mean over pairs of different encoders"),
-        "accuracy_sd": pct("±", "One standard deviation over seeds"),
-        "worst": pct("Worst pair, %", "Lowest accuracy of an ordered pair"),
-        "retention": pct("Kept, %", "Stitched over native accuracy of the features' encoder"),
-        "gap": pct("Lost, points", "Native minus stitched"),
-        "R@1": pct("R@1, %", "A sample finds itself first in the other encoder"),
-        "R@5": pct("R@5, %", "Among the first five"),
-        "MRR": st.column_config.NumberColumn("MRR", format="%.3f", help="Mean reciprocal rank"),
-        "maps": st.column_config.NumberColumn("Maps", help="Maps fitted to serve all pairs"),
-        "shrinkage": "Shrinkage",
-        "seconds": st.column_config.NumberColumn("Seconds", format="%.1f"),
-    }
