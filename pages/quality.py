@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import UserError
 from core.quality.analysis import DEFAULTS, default_models
-from pages._shell import errors, pickers, published_view, quality_view, state
+from pages._shell import errors, pickers, population_view, published_view, quality_view, state
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header
 from pages._shell.state import workspace
@@ -114,7 +114,18 @@ except UserError as error:
 if params is not None:
     with errors.plainly():
         result = _own(params)
-published_view.panel()
+st.divider()
+view = state.choose_one(
+    PAGE,
+    "across",
+    "Across models",
+    ["study", "published"],
+    show={"study": "260 small models, measured here", "published": "Published accuracies"}.get,
+)
+if view == "study":
+    population_view.panel(result)
+else:
+    published_view.panel()
 if result is not None:
     with errors.plainly():
         quality_view.pinned(dataset, result)

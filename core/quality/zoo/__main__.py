@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from core.errors import UserError
-from core.quality.zoo.run import assemble, run
+from core.quality.zoo.run import assemble, correlate, run
 from core.quality.zoo.sets import study_dir
 
 
@@ -31,6 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args.step == "assemble":
             _say(json.dumps(assemble(args.out, args.table), indent=1))
+            _say(f"{len(correlate(args.table))} correlations")
         else:
             done = run(
                 args.out, first=int(first or 0), last=int(last) if last else None,

@@ -1,0 +1,163 @@
+"""Which metric to trust for a class of models, and how the user's encoders rank by it.
+
+Evidence comes from a measured population: a metric is proposed for a class only where its
+correlation with accuracy is clear there; models of different classes are ranked together only
+where pooled and within-class correlations agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from core.errors import BadInput
+from core.quality.claims import WITHIN, Trust, trust
+from core.quality.population import METRICS, STUDY
+from core.quality.study import simpson_check
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The metric to use, or why there is none.
+
+    Attributes
+    ----------
+    metric : str
+        Column of :data:`core.quality.population.METRICS`; empty when refused.
+    sign : {-1, 1}
+        Whether higher or lower values are better.
+    rho, lo, hi : float
+        Mean rho over the data sets, and the lowest and highest interval bound among them;
+        signed so that positive supports the metric.
+    reason : str
+        In words.
+    table : tuple of Trust
+        The verdict on every metric.
+    """
+
+    metric: str
+    sign: int
+    rho: float
+    lo: float
+    hi: float
+    reason: str
+    table: tuple[Trust, ...]
+
+
+def choose_metric(
+    cells: pd.DataFrame,
+    stratum: str,
+    *,
+    datasets: Sequence[str] | None = None,
+    metrics: Sequence[str] = STUDY,
+) -> Choice:
+    """Return the most reliable metric for a class of models.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        From :func:`core.quality.population.study_table`.
+    stratum : str
+        "All", an architecture class or an objective group. For "All" a metric whose sign turns
+        round within the architecture classes on any data set is refused.
+    datasets : sequence of str, optional
+        Those that resemble the user's (default: all).
+    metrics : sequence of str
+        Candidates.
+
+    Raises
+    ------
+    BadInput
+        The stratum is not there.
+    """
+    if stratum not in set(cells["stratum"]):
+        raise BadInput(
+            f"There is no stratum {stratum!r}.",
+            f"Choose one of: {', '.join(set(cells['stratum']))}.",
+        )
+    kept = cells if datasets is None else cells[cells["dataset"].isin(list(datasets))]
+    judged = trust(kept, stratum, metrics)
+    turned = _reversed(kept, metrics) if stratum == "All" else {}
+    best: tuple[float, str] | None = None
+    for item in judged:
+        if item.verdict != "trust" or item.metric in turned:
+            continue
+        rows = kept[(kept["stratum"] == stratum) & (kept["metric"] == item.metric)]
+        strength = abs(float(rows["rho"].mean()))
+        if best is None or strength > best[0]:
+            best = (strength, item.metric)
+    nan = float("nan")
+    if best is None:
+        return Choice("", 1, nan, nan, nan, _refusal(stratum, judged, turned), tuple(judged))
+    metric = best[1]
+    rows = kept[(kept["stratum"] == stratum) & (kept["metric"] == metric) & kept["rho"].notna()]
+    sign = int(np.sign(rows["rho"].mean())) or 1
+    low = float((sign * rows[["lo", "hi"]]).min(axis=None))
+    high = float((sign * rows[["lo", "hi"]]).max(axis=None))
+    way = "higher" if sign > 0 else "lower"
+    words = (
+        f"{METRICS[metric][0]}, {way} is better: mean rho {sign * rows['rho'].mean():.2f} over "
+        f"{len(rows)} data sets, intervals from {low:.2f} to {high:.2f}"
+    )
+    return Choice(metric, sign, float(sign * rows["rho"].mean()), low, high, words, tuple(judged))
+
+
+def _reversed(cells: pd.DataFrame, metrics: Sequence[str]) -> dict[str, int]:
+    """Return metrics whose pooled sign differs from that within classes, with the set count."""
+    out: dict[str, int] = {}
+    for _, rows in cells[cells["metric"].isin(list(metrics))].groupby("dataset"):
+        checked = simpson_check(rows.rename(columns={"probe": "target"}), within=WITHIN)
+        for metric in checked.loc[checked["reversed"], "metric"]:
+            out[str(metric)] = out.get(str(metric), 0) + 1
+    return out
+
+
+def _refusal(stratum: str, judged: Sequence[Trust], turned: Mapping[str, int]) -> str:
+    if stratum == "All" and turned:
+        names = ", ".join(METRICS[m][0] for m in turned)
+        return (
+            f"No metric ranks models of different classes reliably: within the classes the sign "
+            f"differs for {names}. Choose one architecture class."
+        )
+    clear = [t for t in judged if t.n_right or t.n_wrong]
+    if not clear:
+        return "No metric goes clearly with accuracy here; label a few hundred items and use 1-NN."
+    return "No metric is clear on two thirds of the data sets; label a few hundred items instead."
+
+
+def rank_by(values: pd.DataFrame, sign: int) -> pd.DataFrame:
+    """Return encoders ordered by a metric, saying which cannot be told from the first.
+
+    Parameters
+    ----------
+    values : DataFrame
+        Columns model, value, lo, hi (the band over subsamples; NaN where there is none).
+    sign : {-1, 1}
+        Whether higher or lower is better.
+
+    Returns
+    -------
+    DataFrame
+        The rows best first with ``place`` and ``tied`` (its band overlaps that of the first).
+        Encoders without a value come last, without a place.
+
+    Examples
+    --------
+    >>> t = pd.DataFrame({"model": ["a", "b"], "value": [1.0, 3.0], "lo": [0.9, 2.9],
+    ...                   "hi": [1.1, 3.1]})
+    >>> rank_by(t, 1)["model"].tolist(), rank_by(t, 1)["tied"].tolist()
+    (['b', 'a'], [True, False])
+    """
+    known = values[np.isfinite(values["value"].astype(float))]
+    ordered = known.iloc[np.argsort(-sign * known["value"].to_numpy(dtype=float), kind="stable")]
+    ordered = ordered.assign(place=np.arange(1, len(ordered) + 1))
+    low = ordered["lo"].fillna(ordered["value"]).astype(float)
+    high = ordered["hi"].fillna(ordered["value"]).astype(float)
+    if len(ordered):
+        overlap = (low <= high.iloc[0]) & (high >= low.iloc[0])
+        ordered = ordered.assign(tied=overlap)
+    rest = values[~values.index.isin(known.index)]
+    return pd.concat([ordered, rest], ignore_index=True)
