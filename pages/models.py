@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages._shell import layout
+from pages._shell import features_view, layout
 from pages._shell import models_view as view
 from pages._shell.state import workspace
 
@@ -14,3 +14,4 @@ view.weights(ws, known)
 chosen = view.table(known)
 view.detail(ws, chosen)
 view.coverage(ws)
+features_view.bring(ws)

@@ -43,6 +43,21 @@ def add(commands: Any) -> None:
         "--preview", action="store_true", help="show what would be taken, take nothing"
     )
 
+    feats = command(
+        commands,
+        "import-features",
+        _features,
+        "Import features: npy, npz, safetensors, Parquet, HDF5.",
+    )
+    feats.add_argument("path", type=Path)
+    feats.add_argument("--dataset", required=True, help="whose items the rows are")
+    feats.add_argument("--name", help="name of the model (default: made from the file's)")
+    feats.add_argument("--layer", default="", help="default layer (default: the last)")
+    feats.add_argument(
+        "--in-order", action="store_true",
+        help="the file has no ids; its rows are the dataset's items in their order",
+    )  # fmt: skip
+
     rep = command(commands, "report", _report, "What an import took, left out and repaired.")
     rep.add_argument("dataset")
     rep.add_argument("--out", type=Path, help="write every line to this CSV file")
@@ -130,3 +145,20 @@ def _report_lines(report: OutcomeReport) -> list[str]:
     from core.data.importers.outcome import short_repaired
 
     return lines + [f"repaired: {x.what}: {x.how}" for x in short_repaired(report.repaired)]
+
+
+def _features(args: argparse.Namespace) -> int:
+    from core.data.feature_import import import_features
+
+    found = import_features(
+        workspace(args), dataset=args.dataset, path=args.path, name=args.name or args.path.stem,
+        in_order=args.in_order, default_layer=args.layer, progress=Progress(quiet=args.json),
+    )  # fmt: skip
+    left_out = found.meta.get("left_out", [])
+    body = {"model": found.model, "dataset": found.dataset, "n": len(found),
+            "layers": found.layers, "joined_by": found.meta["joined_by"],
+            "left_out": left_out, "key": found.key}  # fmt: skip
+    lines = [f"{found.model}: {len(found):,} rows, layers {', '.join(found.layers)}"]
+    lines += [f"{line['what']}: {line['reason']} ({line['count']})" for line in left_out]
+    emit(args, body, lines)
+    return 0

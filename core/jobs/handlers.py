@@ -19,6 +19,7 @@ HANDLERS = {
     "map": "core.compare.maps:run_map",
     "demo": "core.data.demo:prepare",
     "import": "core.data.importers.work:run_import",
+    "import-features": "core.data.feature_import:run_feature_import",
 }
 
 
@@ -60,7 +61,7 @@ def load(kind: str) -> Callable[..., Any]:
 
 def lane(kind: str, params: Mapping[str, Any]) -> str:
     """Return the lane a job runs in: its device; maps, which people wait for, have their own."""
-    if kind in {"map", "import"}:
+    if kind in {"map", "import", "import-features"}:
         # An import reads and writes files: it need not wait for an encoder.
         return kind
     return str(params.get("device") or "auto")
