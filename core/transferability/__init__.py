@@ -6,7 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from core.transferability.baselines.hscore import h_score
+    from core.transferability.baselines.leep import leep
+    from core.transferability.baselines.logme import logme
+    from core.transferability.baselines.nce import nce
+    from core.transferability.baselines.otdd import otdd
+    from core.transferability.baselines.sotdd import s_otdd
+    from core.transferability.baselines.transrate import transrate
     from core.transferability.gain import GainTable, probe_gain
+    from core.transferability.measures import MEASURES, Measure, MeasureTable, measure_blends
     from core.transferability.simple import (
         blend_size,
         distance_of_class_means,
@@ -14,19 +22,41 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    "MEASURES": "core.transferability.measures",
     "GainTable": "core.transferability.gain",
+    "Measure": "core.transferability.measures",
+    "MeasureTable": "core.transferability.measures",
     "blend_size": "core.transferability.simple",
     "distance_of_class_means": "core.transferability.simple",
     "distance_of_means": "core.transferability.simple",
+    "h_score": "core.transferability.baselines.hscore",
+    "leep": "core.transferability.baselines.leep",
+    "logme": "core.transferability.baselines.logme",
+    "measure_blends": "core.transferability.measures",
+    "nce": "core.transferability.baselines.nce",
+    "otdd": "core.transferability.baselines.otdd",
     "probe_gain": "core.transferability.gain",
+    "s_otdd": "core.transferability.baselines.sotdd",
+    "transrate": "core.transferability.baselines.transrate",
 }
 
 __all__ = [
+    "MEASURES",
     "GainTable",
+    "Measure",
+    "MeasureTable",
     "blend_size",
     "distance_of_class_means",
     "distance_of_means",
+    "h_score",
+    "leep",
+    "logme",
+    "measure_blends",
+    "nce",
+    "otdd",
     "probe_gain",
+    "s_otdd",
+    "transrate",
 ]
 
 
