@@ -18,6 +18,7 @@ import numpy as np
 from core.errors import BadInput
 
 RTOL = 1e-10  # eigenvalues below RTOL * max are dropped when nothing is shrunk
+GRAM_FLOOR = 1e-7  # smallest over largest eigenvalue above which the Gram matrix is exact enough
 ENERGY_WARN = 1.5  # held-out rows this much longer than training rows: the whitening overfits
 Shrinkage = str | float
 
@@ -248,10 +249,25 @@ def spectrum(x: np.ndarray, *, prescale: bool = True) -> Spectrum:
     dead = sd <= 1e-8 * np.maximum(np.abs(mean), sd.max(initial=0.0))
     scale = np.where(dead, 1.0, sd) if prescale else np.ones(d)
     c /= scale
-    _, s, Vt = np.linalg.svd(c, full_matrices=False)  # (r,), (r, d)
+    squares, directions = _principal(c)
     fourth = float(((c**2).sum(axis=1) ** 2).sum())
-    lw = _ledoit_wolf(s**2 / n, fourth, n, d)
-    return Spectrum(mean, scale, Vt.T, s**2 / (n - 1), n, int(dead.sum()), lw)
+    lw = _ledoit_wolf(squares / n, fourth, n, d)
+    return Spectrum(mean, scale, directions, squares / (n - 1), n, int(dead.sum()), lw)
+
+
+def _principal(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared singular values, largest first, and right singular vectors (d, r).
+
+    With many more rows than dimensions the Gram matrix is several times faster. It squares the
+    condition, so it is taken only where its smallest eigenvalue is known to nine digits.
+    """
+    n, d = c.shape
+    if n >= 2 * d:
+        w, V = np.linalg.eigh(c.T @ c)
+        if w[0] > GRAM_FLOOR * w[-1]:
+            return w[::-1].copy(), np.ascontiguousarray(V[:, ::-1])
+    _, s, Vt = np.linalg.svd(c, full_matrices=False)  # (r,), (r, d)
+    return s**2, Vt.T
 
 
 def _ledoit_wolf(w: np.ndarray, fourth: float, n: int, d: int) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from core.errors import BadInput, NotFound
+from core.errors import BadInput
 from core.results import Result
 from core.stitching.spaces import split_space
 
@@ -83,8 +83,6 @@ def run_contrast(
     from core.contrast import koda
 
     source = workspace.results.get(stitching)
-    if source is None:
-        raise NotFound(f"The stitching result {stitching[:12]} is gone.", "Fill the matrix again.")
     params = params_of(source, method, i, j)
     stored = find(workspace, params)
     if stored is not None:

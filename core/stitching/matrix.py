@@ -21,7 +21,7 @@ from core.compare.cka import linear_cka
 from core.linalg.whitening import Shrinkage
 from core.stitching.heads import accuracy, fit_head, macro_f1
 from core.stitching.methods import Method, method_of
-from core.stitching.ranking import retrieval
+from core.stitching.ranking import paired_retrieval, retrieval
 from core.stitching.representation import unit_rows
 from core.stitching.setting import Setting, StitchOptions, prepare
 from core.stitching.translate import (
@@ -215,9 +215,12 @@ def _relative(
         head = fit_head(train[i], setting.y_train, kind=setting.options.head)
         for j in range(N):
             predictions[i, j] = head.predict(test[j])
-            if i != j:
-                score = retrieval(test[i], test[j])
-                rows.append({"i": i, "j": j, **score, "cka": linear_cka(test[i], test[j])})
+        for j in range(i + 1, N):
+            # Both directions, and the similarity, from one pass over the pair.
+            cka = linear_cka(test[i], test[j])
+            forth, back = paired_retrieval(test[i], test[j])
+            rows.append({"i": i, "j": j, **forth, "cka": cka})
+            rows.append({"i": j, "j": i, **back, "cka": cka})
     return predictions, pd.DataFrame(rows)
 
 

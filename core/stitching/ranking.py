@@ -37,6 +37,22 @@ def match_ranks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     BadInput
         Shapes differ, or NaN or infinity.
     """
+    return paired_ranks(a, b)[0]
+
+
+def paired_ranks(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mid-ranks in both directions from one pass over the similarities.
+
+    Parameters
+    ----------
+    a, b : ndarray, shape (n, k)
+        As in :func:`match_ranks`.
+
+    Returns
+    -------
+    forth, back : ndarray of float64, shape (n,)
+        Ranks of queries of ``a`` in ``b``, and of ``b`` in ``a``.
+    """
     a, b = as_matrix(a, "a"), as_matrix(b, "b")
     if a.shape != b.shape:
         raise BadInput(
@@ -45,17 +61,26 @@ def match_ranks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         )
     ua, ub = unit_rows(a), unit_rows(b)
     n = len(a)
-    ranks = np.empty(n)
+    true = np.einsum("nk,nk->n", ua, ub)
+    # Equal rows give products that differ in the last bits: those are ties.
+    slack = 1e-12 * np.maximum(np.abs(true), 1.0)
+    forth, back = np.zeros(n), np.zeros(n)
     for start in range(0, n, BLOCK):
-        scores = ua[start : start + BLOCK] @ ub.T  # (block, n)
-        own = np.arange(start, min(start + BLOCK, n))
-        true = scores[own - start, own][:, None]
-        # Equal rows give products that differ in the last bits: those are ties.
-        slack = 1e-12 * np.maximum(np.abs(true), 1.0)
-        greater = (scores > true + slack).sum(axis=1)
-        equal = (np.abs(scores - true) <= slack).sum(axis=1) - 1
-        ranks[own] = greater + equal / 2.0
-    return ranks
+        rows = slice(start, start + BLOCK)
+        for other in range(0, n, BLOCK):
+            columns = slice(other, other + BLOCK)
+            scores = ua[rows] @ ub[columns].T  # (block, block)
+            forth[rows] += _before(scores, true[rows, None], slack[rows, None], axis=1)
+            back[columns] += _before(scores, true[columns], slack[columns], axis=0)
+    # A sample ties with itself once, which is not a tie.
+    return forth - 0.5, back - 0.5
+
+
+def _before(scores: np.ndarray, true: np.ndarray, slack: np.ndarray, *, axis: int) -> np.ndarray:
+    """Return how many scores are greater, ties counting half."""
+    above = np.count_nonzero(scores > true + slack, axis=axis)
+    level = np.count_nonzero(scores >= true - slack, axis=axis)
+    return np.asarray((above + level) / 2.0)
 
 
 def retrieval(a: np.ndarray, b: np.ndarray, *, ks: Sequence[int] = (1, 5)) -> dict[str, float]:
@@ -79,7 +104,18 @@ def retrieval(a: np.ndarray, b: np.ndarray, *, ks: Sequence[int] = (1, 5)) -> di
     >>> retrieval(x, x)["R@1"], round(retrieval(np.ones((20, 4)), x)["R@1"], 2)
     (1.0, 0.05)
     """
-    ranks = match_ranks(a, b)
+    return _figures(match_ranks(a, b), ks)
+
+
+def paired_retrieval(
+    a: np.ndarray, b: np.ndarray, *, ks: Sequence[int] = (1, 5)
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return :func:`retrieval` of ``a`` in ``b`` and of ``b`` in ``a``, from one pass."""
+    forth, back = paired_ranks(a, b)
+    return _figures(forth, ks), _figures(back, ks)
+
+
+def _figures(ranks: np.ndarray, ks: Sequence[int]) -> dict[str, float]:
     out: dict[str, float] = {f"R@{k}": float((ranks < k).mean()) for k in ks}
     out["MRR"] = float((1.0 / (ranks + 1.0)).mean())
     out["median_rank"] = float(np.median(ranks) + 1.0)

@@ -71,6 +71,11 @@ def read_rows(workspace: Workspace, dataset: str, models: list[str], label: str,
     else:
         kept, left = _by_item(table, [f.ids for f in features], label, dataset)
         ids_of = [kept["id"].to_numpy(np.int64)] * len(models)
+    if kept.empty:
+        raise BadInput(
+            f"No item of {dataset!r} has a {label} and features under every encoder.",
+            "Choose another label, or extract the features.",
+        )
     groups = _groups(kept)
     is_test, note = _split(kept, groups, seed)
     y = kept[label].astype(str).to_numpy()

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location(
-    "bench_stitching", Path(__file__).with_name("bench_stitching.py")
-)
-bench = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(bench)
+
+def _load(name: str):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by name.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+bench, large = _load("bench_stitching"), _load("bench_stitching_matrix")
 
 
 @pytest.mark.slow
@@ -21,3 +28,17 @@ _SPEC.loader.exec_module(bench)
 def test_faster_than_straightforward_code(case, floor):
     seconds = getattr(bench, case)()
     assert seconds["plain"] / seconds["ours"] >= floor, seconds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "floor"), [("matrix_case", 1.1), ("training_case", 1.0)])
+def test_the_whole_is_faster_than_straightforward_code(case, floor):
+    seconds = getattr(large, case)()
+    assert seconds["plain"] / seconds["ours"] >= floor, seconds
+
+
+def test_ranking_holds_no_n_by_n_matrix():
+    found = large.memory_case()
+    # Four times the rows: sixteen times the memory if all similarities were held.
+    assert found["large"] <= 5 * found["small"], found
+    assert found["large"] < 0.25 * found["large_n_by_n"], found

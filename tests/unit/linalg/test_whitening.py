@@ -152,3 +152,32 @@ def test_effective_rank_and_condition():
     w = whitening_stats(sample(5000, 4), shrinkage=0)
     assert 1.0 <= w.effective_rank <= 4.0
     assert np.isclose(w.condition, w.eigenvalues[0] / w.eigenvalues[-1])
+
+
+@pytest.mark.parametrize("shrinkage", [0, 0.3])
+def test_the_inverse_undoes_the_map(shrinkage):
+    x = np.random.default_rng(0).normal(size=(90, 7)) * np.geomspace(1, 50, 7)
+    w = whitening_stats(x, shrinkage=shrinkage)
+    np.testing.assert_allclose(w.matrix @ w.inverse, np.eye(7), atol=1e-10)
+    wide = np.random.default_rng(1).normal(size=(5, 9))
+    w = whitening_stats(wide, shrinkage=0.3)
+    np.testing.assert_allclose(w.inverse, np.linalg.inv(w.matrix), atol=1e-9)
+
+
+def test_gram_and_singular_values_give_one_map(monkeypatch):
+    """Many rows take the Gram matrix; where it would lose digits the SVD is taken instead."""
+    from core.linalg import whitening
+
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(400, 12)) @ np.diag(np.geomspace(1, 100, 12))
+    turned = x @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    fast = whitening_stats(turned, shrinkage=0, prescale=False).transform(turned)
+    monkeypatch.setattr(whitening, "GRAM_FLOOR", 2.0)
+    exact = whitening_stats(turned, shrinkage=0, prescale=False).transform(turned)
+    np.testing.assert_allclose(fast, exact, atol=1e-9)
+    monkeypatch.undo()
+    steep = (rng.normal(size=(400, 12)) * np.geomspace(1e-6, 1, 12)) @ np.linalg.qr(
+        rng.normal(size=(12, 12))
+    )[0]
+    z = whitening_stats(steep, shrinkage=0, prescale=False, rtol=1e-14).transform(steep)
+    np.testing.assert_allclose(np.cov(z.T), np.eye(12), atol=1e-6)

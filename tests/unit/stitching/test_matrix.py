@@ -123,6 +123,14 @@ def test_a_distorted_copy_keeps_the_native_accuracy(digits):
     assert (got.mean >= 0.999 * got.mean.diagonal()).all()
 
 
+def test_inverse_projection_needs_one_map_an_encoder_and_is_native_on_its_diagonal(setting):
+    got = run_method(setting, "irp")
+    assert got.n_maps == 3
+    assert (got.mean.diagonal() > 0.9).all()
+    assert got.off_diagonal.mean() > 0.3  # angles survive, lengths do not
+    assert len(got.retrieval) == 6
+
+
 def test_permuting_anchors_permutes_columns_and_keeps_the_accuracy(digits):
     train, test, y, yt = digits
     P = random_anchors(len(y), 50, seed=0)

@@ -67,6 +67,32 @@ def test_compact_coordinates_keep_every_inner_product():
     np.testing.assert_allclose(short @ short.T, z @ z.T, atol=1e-10)
 
 
+def test_stacked_spaces_train_as_separate_ones_do():
+    """On a GPU all spaces go through one kernel, padded; the losses and their slope agree."""
+    import torch
+
+    from core.linalg.whitening import whitening_stats
+    from core.stitching.param import _prepare, _terms, _weighted
+
+    rows = [*pairs(), pairs()[0][:, :3]]
+    maps = [whitening_stats(x) for x in rows]
+    support, batch = np.arange(40), torch.arange(30, 90)
+    options = ParamOptions()
+    found = []
+    for stack in (False, True):
+        data = _prepare(rows, maps, support, "multi", torch.device("cpu"), stack=stack)
+        subs = [z[..., data.support, :] for z in data.white]
+        data.norms = [sub.norm(dim=-1).median(dim=-1).values for sub in subs]
+        Q = torch.randn(7, 40, generator=torch.Generator().manual_seed(0), requires_grad=True)
+        P = torch.softmax(Q, dim=1)
+        terms = _terms(P, data, subs, subs, batch, [(0, 1), (1, 2)], options)
+        (slope,) = torch.autograd.grad(_weighted(terms, options), Q)
+        found.append((torch.stack(terms).detach().numpy(), slope.numpy()))
+        assert len(data.white) == (1 if stack else 3)
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-6)
+
+
 def test_bad_input_is_named():
     x, y = pairs()
     with pytest.raises(BadInput, match=r"lengths \[120, 119\]"):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import rankdata
 
 from core.errors import BadInput
-from core.stitching import match_ranks, retrieval
+from core.stitching import match_ranks, ranking, retrieval
 
 
 def rows(n: int = 60, seed: int = 0) -> np.ndarray:
@@ -24,6 +24,15 @@ def test_ranks_against_scipy():
     ua, ub = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
     expected = [rankdata(-row)[r] - 1 for r, row in enumerate(ua @ ub.T)]
     np.testing.assert_allclose(match_ranks(a, b), expected)
+
+
+def test_both_directions_of_one_pass_and_blocks_change_nothing(monkeypatch):
+    a, b = rows(), rows() + 0.7 * rows(seed=1)
+    forth, back = ranking.paired_ranks(a, b)
+    np.testing.assert_array_equal(forth, match_ranks(a, b))
+    np.testing.assert_array_equal(back, match_ranks(b, a))
+    monkeypatch.setattr(ranking, "BLOCK", 7)
+    np.testing.assert_array_equal(ranking.paired_ranks(a, b), (forth, back))
 
 
 def test_recall_grows_with_k_and_unrelated_rows_score_like_chance():
