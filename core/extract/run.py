@@ -16,6 +16,7 @@ import numpy as np
 from core.encoders.base import Encoder, Layers, choose_layers, choose_pooling
 from core.errors import BadInput, UserError
 from core.extract.batches import Batch, Reader
+from core.extract.forecast import forecast, refuse_if_too_large
 from core.types import Features, LeftOut
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def run_extract(
     NotFound
         No such dataset, model or layer; ``NeedsWeights`` when only the weights are missing.
     BadInput
-        The encoder does not read this kind of item, or no item could be read.
+        The encoder does not read this kind of item, no item could be read, or disk or memory
+        cannot suffice (see :mod:`core.extract.forecast`).
     """
     if batch_size < 1:
         raise BadInput(f"batch_size={batch_size} is below 1.", "Use 1 or more.")
@@ -94,6 +96,10 @@ def run_extract(
     stored = writer.existing()
     if stored is not None:
         return stored
+    refuse_if_too_large(
+        forecast(workspace, dataset, encoder.info, layers=list(names), batch_size=batch_size),
+        f"{encoder.info.id} on {dataset}",
+    )
     run = _Run(data, encoder, names, how, batch_size, progress)
     left_out = run.write(writer)
     return writer.finish(left_out)

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.encoders import list_models
+from core.extract.forecast import forecast
 from core.types import EncoderInfo
 from core.workspace import Workspace
 from pages._shell import jobs, layout, state
@@ -181,10 +182,14 @@ def _extract(ws: Workspace, model: EncoderInfo) -> None:
                 show=lambda n: ws.dataset(n).title,
                 help=tip("dataset"),
             )
-        if st.button("Extract features", type="primary", key=f"{PAGE}_extract"):
+        ahead = forecast(ws, name, model)
+        if st.button(
+            "Extract features", type="primary", key=f"{PAGE}_extract", disabled=not ahead.fits
+        ):
             ws.jobs.submit("extract", {"dataset": name, "model": model.id})
             st.toast("Extraction started; see Jobs.")
             st.rerun()
+    st.caption(ahead.sentence() if ahead.fits else f"This cannot run here: {ahead.problem}.")
 
 
 def _reads(ws: Workspace, name: str, model: EncoderInfo) -> bool:
