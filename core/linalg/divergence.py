@@ -159,6 +159,49 @@ def symmetric_kl(p: Density, q: Density, *, n_samples: int = 10_000, seed: int =
     return SymKL(there, back, 0.5 * (there + back), se, floor_there + floor_back)
 
 
+def variational_kl(p: GaussianMixture, q: GaussianMixture) -> float:
+    r"""Return Hershey and Olsen's variational approximation of KL(p || q), in nats.
+
+    .. math:: \sum_a \pi_a \log \frac{\sum_{a'} \pi_{a'} e^{-KL(p_a \| p_{a'})}}
+        {\sum_b \omega_b e^{-KL(p_a \| q_b)}}
+
+    Deterministic and 0 for equal mixtures, but neither a bound nor at least 0: a cross-check
+    of the Monte Carlo value.
+
+    Parameters
+    ----------
+    p, q : GaussianMixture
+
+    Raises
+    ------
+    BadInput
+        A covariance is not positive definite.
+
+    References
+    ----------
+    Hershey, Olsen, "Approximating the Kullback Leibler divergence between Gaussian mixture
+    models", ICASSP 2007, Eq. 20.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = GaussianMixture(np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1)))
+    >>> q = GaussianMixture(np.ones(1), np.ones((1, 1)), np.ones((1, 1, 1)))
+    >>> variational_kl(p, q)
+    0.5
+    """
+    own, other = _log_overlap(p, p), _log_overlap(p, q)
+    return float(p.weights @ (own - other))
+
+
+def _log_overlap(p: GaussianMixture, q: GaussianMixture) -> np.ndarray:
+    """Return ``log sum_b weight_b exp(-KL(p_a || q_b))`` for each component a of p."""
+    pairs = gaussian_kl(
+        p.means[:, None], p.covariances[:, None], q.means[None], q.covariances[None]
+    )
+    return np.asarray(np.logaddexp.reduce(np.log(q.weights) - pairs, axis=1))
+
+
 def _is_gaussian(density: Density) -> TypeGuard[GaussianMixture]:
     return isinstance(density, GaussianMixture) and density.n_components == 1
 

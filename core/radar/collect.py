@@ -195,8 +195,8 @@ class Collector:
         config = self._config
         return PairSpace(
             a.layers, b.layers, self._transitions, n_expected=config.n_pairs * config.repeats,
-            geometry=config.geometry, angle_mode=config.angle_mode, scale=self._scale,
-            device=config.device,
+            geometry=config.geometry, angle_mode=config.angle_mode,
+            angle_pair=config.angle_pair, scale=self._scale, device=config.device,
         )  # fmt: skip
 
     def _own_space(self, domain: Domain) -> PairSpace:

@@ -17,9 +17,10 @@ import numpy as np
 import torch
 
 from core.errors import BadInput
-from core.linalg.divergence import gaussian_symmetric_kl, symmetric_kl
-from core.linalg.gmm import MixtureBatch, fit_mixtures, select_mixtures
-from core.radar.types import Descriptors, RadarConfig
+from core.linalg.divergence import SymKL, gaussian_symmetric_kl, symmetric_kl, variational_kl
+from core.linalg.gmm import GaussianMixture, MixtureBatch, fit_mixtures, select_mixtures
+from core.radar.alternatives import histogram_kl, kde_kl, transport
+from core.radar.types import LAYER_DENSITIES, Descriptors, RadarConfig
 
 MIN_ROWS = 50
 # A single Gaussian needs no more than a guard against rounding; its columns have variance 1.
@@ -73,14 +74,24 @@ def compare(within: Descriptors, cross: Descriptors, config: RadarConfig, seed: 
     z_w, z_x = _standardise(_flat(w[rows_w]), _flat(x[rows_x]))
     per_layer = _per_layer(w, within.mask, x, cross.mask, config, seed)
     dim = z_w.shape[1]
-    if config.density == "gaussian":
-        value, error, k = _gaussian(z_w[None], z_x[None])[0], 0.0, 1
-    else:
-        value, error, k = _mixture(z_w, z_x, config, seed)
+    value, error, k = _joint(z_w, z_x, config, seed)
     n_params = k * (dim + dim * (dim + 1) // 2) + k - 1
     return Divergence(
         float(value), error, per_layer, int(rows_w.sum()), int(rows_x.sum()), k, n_params
     )
+
+
+def _joint(
+    w: np.ndarray, x: np.ndarray, config: RadarConfig, seed: int
+) -> tuple[float, float, int]:
+    """Divergence in all columns at once, its Monte Carlo error, and K."""
+    if config.density == "gaussian":
+        return float(_gaussian(w[None], x[None])[0]), 0.0, 1
+    if config.density in LAYER_DENSITIES:
+        return float("nan"), 0.0, 1
+    if config.density in ("sliced", "sinkhorn"):
+        return transport(w, x, config.density, seed, config.device), 0.0, 1
+    return _mixture(w, x, config, seed)
 
 
 def columns(descriptors: Descriptors, which: str) -> np.ndarray:
@@ -126,8 +137,15 @@ def _mixture(
     chosen, fits = select_mixtures(pooled, config.n_components, seed=seed, **options)
     start = fits[config.n_components.index(chosen[0])]
     p, q = (fit_mixtures(z, chosen[0], start=start, **options).one(0) for z in (w, x))
-    out = symmetric_kl(p, q, n_samples=config.n_samples, seed=seed)
+    out = _between(p, q, config, seed)
     return out.value, out.se, chosen[0]
+
+
+def _between(p: GaussianMixture, q: GaussianMixture, config: RadarConfig, seed: int) -> SymKL:
+    if config.density == "variational":
+        there, back = variational_kl(p, q), variational_kl(q, p)
+        return SymKL(there, back, 0.5 * (there + back), 0.0)
+    return symmetric_kl(p, q, n_samples=config.n_samples, seed=seed)
 
 
 def _per_layer(
@@ -146,11 +164,21 @@ def _per_layer(
             for i in range(w.shape[1])
         ])  # fmt: skip
     n_w = len(w)
+    if config.density == "histogram":
+        angled = config.descriptors != "d"
+        return np.array([histogram_kl(w[:, i], x[:, i], angled) for i in range(w.shape[1])])
     both = np.concatenate([w, x]).transpose(1, 0, 2)  # (L, n_w + n_x, c)
     spread = both.std(1, keepdims=True)
     both = (both - both.mean(1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
     if config.density == "gaussian":
         return _gaussian(both[:, :n_w], both[:, n_w:])
+    if config.density == "kde":
+        return np.array([kde_kl(z[:n_w], z[n_w:], seed) for z in both])
+    if config.density in ("sliced", "sinkhorn"):
+        kind, device = config.density, config.device
+        return np.array([
+            transport(z[:n_w], z[n_w:], kind, seed, device, layer=True) for z in both
+        ])  # fmt: skip
     return _mixture_layers(both, n_w, config, seed)
 
 
@@ -170,8 +198,7 @@ def _mixture_layers(both: np.ndarray, n_w: int, config: RadarConfig, seed: int) 
         p = fit_mixtures(both[rows][:, :n_w], k, start=start, **options)
         q = fit_mixtures(both[rows][:, n_w:], k, start=start, **options)
         for at, row in enumerate(rows):
-            value = symmetric_kl(p.one(at), q.one(at), n_samples=config.n_samples, seed=seed)
-            out[row] = value.value
+            out[row] = _between(p.one(at), q.one(at), config, seed).value
     return out
 
 

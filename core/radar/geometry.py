@@ -33,9 +33,17 @@ def embed(h: torch.Tensor, geometry: str, scale: float) -> torch.Tensor:
 
 
 def triangle(
-    x: torch.Tensor, z: torch.Tensor, y: torch.Tensor, geometry: str
+    x: torch.Tensor, z: torch.Tensor, y: torch.Tensor, geometry: str, pair: str = "sep_detour"
 ) -> tuple[torch.Tensor, Triangle]:
-    """Return theta and the three sides of embedded corners (n, d), each (n,)."""
+    """Return theta and the three sides of embedded corners (n, d), each (n,).
+
+    With ``pair="sep_traj"`` the angle is the interior one at x.
+    """
+    if pair == "sep_traj":
+        # The exterior angle at the middle corner of (z, x, y) is pi minus the interior one at x.
+        outer, (sep, traj, detour) = triangle(z, x, y, geometry)
+        flat = (sep == 0) | (traj == 0)
+        return torch.where(flat, outer, math.pi - outer), (sep, detour, traj)
     if geometry == "euclidean":
         sep, detour = z - x, y - z
         sides = sep.norm(dim=-1), detour.norm(dim=-1), (y - x).norm(dim=-1)
@@ -71,14 +79,18 @@ def angle_between(
     return torch.where(flat, torch.full_like(theta, 0.5 * math.pi), theta)
 
 
-def angle_from_sides(sides: Triangle, geometry: str) -> torch.Tensor:
-    """Return theta, the exterior angle at z, from side lengths alone.
+def angle_from_sides(sides: Triangle, geometry: str, pair: str = "sep_detour") -> torch.Tensor:
+    """Return theta, the exterior angle at z (or the interior one at x), from lengths alone.
 
     The half-angle formula, the same in the three geometries with f = identity, sin, sinh:
     ``tan(theta / 2)^2 = f(s) f(s - c) / (f(s - a) f(s - b))``, s half the perimeter.
     Absolute error about 1e-8 where the triangle is flat; used for tables of many pairs.
     """
     a, b, c = sides
+    if pair == "sep_traj":
+        flat = (a == 0) | (c == 0)
+        outer = angle_from_sides((a, c, b), geometry)
+        return torch.where(flat, outer, math.pi - outer)
     s = 0.5 * (a + b + c)
     f = {"euclidean": lambda t: t, "sphere": torch.sin, "poincare": torch.sinh}[geometry]
     over = (f(s) * f(s - c)).clamp_min(0.0)

@@ -25,6 +25,7 @@ from core.radar.states import (
     DomainLike,
     as_domain,
     constant_transitions,
+    project_states,
     transition_name,
     usable_transitions,
 )
@@ -219,9 +220,13 @@ class _Study:
         self, target: Domain, sources: Sequence[Domain], config: RadarConfig,
         report: Progress = lambda _fraction, _message: None,
     ) -> None:  # fmt: skip
-        self.target, self.config = target, config
-        self.sources = {source.name: source for source in sources}
+        self.config, self.projected = config, None
         domains = [target, *sources]
+        if config.project == "jl":
+            domains, self.projected = project_states(domains, config.layers)
+        target, *sources = domains
+        self.target = target
+        self.sources = {source.name: source for source in sources}
         transitions, dropped = usable_transitions(domains, config.layers)
         self.label_mode = resolve_labels(target, sources, config.label_mode)
         collector = Collector(target, domains, transitions, self.label_mode, config)
@@ -313,6 +318,11 @@ class _Study:
                 f"{self.config.n_pairs:,} pairs for {first.n_params:,} parameters of the joint "
                 f"density: fewer than three a parameter. Raise n_pairs to {least:,} or read the "
                 "per-layer score."
+            )
+        if self.projected is not None:
+            found.append(
+                f"States of unequal width were projected at random to {self.projected} "
+                "columns: the triangles are approximate."
             )
         if self.null is None:
             found.append("The target has fewer than four items: there is no null to compare with.")

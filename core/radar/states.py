@@ -125,6 +125,46 @@ def usable_transitions(
     return keep, dropped
 
 
+def project_states(
+    domains: Sequence[Domain], layers: str | Sequence[str | int]
+) -> tuple[list[Domain], int | None]:
+    """Bring the chosen states to their least width by fixed Gaussian random projections.
+
+    States of one width share a projection, so that differences between them survive it;
+    lengths are kept up to about ``1 / sqrt(2 width)`` (Johnson and Lindenstrauss).
+
+    Returns
+    -------
+    domains : list of Domain
+        Unchanged where all chosen states have one width.
+    width : int or None
+        The common width, None when nothing had to be projected.
+    """
+    widths = [state.shape[1] for state in domains[0].layers]
+    chosen = set(choose_states(domains[0].layer_names, layers))
+    least = min(widths[index] for index in chosen)
+    if all(widths[index] == least for index in chosen):
+        return list(domains), None
+    turns = {
+        width: np.random.default_rng([width, least]).standard_normal((width, least))
+        / np.sqrt(least)
+        for width in {widths[index] for index in chosen} - {least}
+    }
+
+    def narrow(index: int, state: np.ndarray) -> np.ndarray:
+        if index not in chosen or state.shape[1] not in turns:
+            return state
+        return state @ turns[state.shape[1]].astype(state.dtype)
+
+    return [
+        Domain(
+            tuple(narrow(index, state) for index, state in enumerate(domain.layers)),
+            domain.labels, domain.name, domain.layer_names,
+        )
+        for domain in domains
+    ], least  # fmt: skip
+
+
 def transition_name(domain: Domain, transition: tuple[int, int]) -> str:
     """Return "from → to"."""
     low, high = transition

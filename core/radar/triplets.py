@@ -40,6 +40,7 @@ def triplet_descriptors(
     eps: float = 1e-8,
     geometry: str = "euclidean",
     angle_mode: str = "stable",
+    angle_pair: str = "sep_detour",
     scale: float | None = None,
     device: str | None = "cpu",
 ) -> Descriptors:
@@ -61,6 +62,9 @@ def triplet_descriptors(
     angle_mode : {"stable", "paper"}
         "stable": ``2 atan2(|u - v|, |u + v|)`` of unit vectors. "paper": Eq. 9 as written,
         whose epsilon shrinks the cosine of small triangles (flat geometry only).
+    angle_pair : {"sep_detour", "sep_traj"}
+        Eq. 9's angle, or the interior angle at the anchor (the project page's wording;
+        "stable" only).
     scale : float, optional
         Of the ball; default 1 over the 95th percentile of the features' norms.
     device : str, optional
@@ -96,11 +100,15 @@ def triplet_descriptors(
     _check_pair(anchors, partners)
     if angle_mode == "paper" and geometry != "euclidean":
         raise BadInput("angle_mode='paper' is Eq. 9, which is Euclidean.", "Use 'stable'.")
+    if angle_mode == "paper" and angle_pair != "sep_detour":
+        raise BadInput("angle_mode='paper' is Eq. 9: sep and detour.", "Use 'stable'.")
     where = pick_device(device)
     if scale is None:
         scale = ball_scale(anchors + partners) if geometry == "poincare" else 1.0
     paper_eps = eps if angle_mode == "paper" else None
-    theta, sides, floors = _measure(anchors, partners, geometry, scale, paper_eps, where)
+    theta, sides, floors = _measure(
+        anchors, partners, (geometry, angle_pair), scale, paper_eps, where
+    )
     return _assemble(theta, sides, floors, eps, angle_mode)
 
 
@@ -154,7 +162,7 @@ def _check_pair(anchors: list[np.ndarray], partners: list[np.ndarray]) -> None:
 def _measure(
     anchors: list[np.ndarray],
     partners: list[np.ndarray],
-    geometry: str,
+    shape: tuple[str, str],
     scale: float,
     paper_eps: float | None,
     device: torch.device,
@@ -164,6 +172,7 @@ def _measure(
     Rows in blocks, layers inside: a block's anchors are read once for both their transitions.
     """
     n, steps = len(anchors[0]), len(anchors) - 1
+    geometry, pair = shape
     theta = torch.empty(n, steps, dtype=torch.float64)
     sides = torch.empty(n, steps, 3, dtype=torch.float64)
     norms = torch.empty(n, steps, 3, dtype=torch.float64)
@@ -179,7 +188,7 @@ def _measure(
         for layer in range(steps):
             z, y = corner(partners[layer]), corner(anchors[layer + 1])
             y_norm = y.norm(dim=1)
-            angle, lengths = geo.triangle(x, z, y, geometry)
+            angle, lengths = geo.triangle(x, z, y, geometry, pair)
             if paper_eps is not None:
                 product = (lengths[0] * lengths[1]).clamp_min(paper_eps)
                 angle = torch.arccos((((z - x) * (y - z)).sum(1) / product).clamp(-1.0, 1.0))
@@ -223,12 +232,13 @@ class PairSpace:
     def __init__(
         self, anchors: Sequence[np.ndarray], partners: Sequence[np.ndarray],
         transitions: Sequence[tuple[int, int]], *, n_expected: int, geometry: str = "euclidean",
-        angle_mode: str = "stable", scale: float = 1.0, device: str | None = "cpu",
+        angle_mode: str = "stable", angle_pair: str = "sep_detour", scale: float = 1.0,
+        device: str | None = "cpu",
     ) -> None:  # fmt: skip
         self._anchors, self._partners = anchors, partners
         self._transitions = tuple(transitions)
         self._geometry, self._angle_mode = geometry, angle_mode
-        self._scale, self._device = scale, device
+        self._scale, self._device, self._angle_pair = scale, device, angle_pair
         entries = len(anchors[0]) * len(partners[0])
         fits = entries * len(self._transitions) * 2 * 8 <= _TABLE_BYTES
         small = entries <= _TABLE_EXCESS * n_expected
@@ -245,7 +255,7 @@ class PairSpace:
             axis=1,
         )  # (n, L, 3)
         corners = torch.as_tensor(np.moveaxis(sides, -1, 0))
-        theta = geo.angle_from_sides(tuple(corners), self._geometry).numpy()
+        theta = geo.angle_from_sides(tuple(corners), self._geometry, self._angle_pair).numpy()
         floors = np.array([table.floor for table in self._tables])
         return _assemble(theta, sides, floors, 1e-8, "stable")
 
@@ -254,8 +264,8 @@ class PairSpace:
             triplet_descriptors(
                 [self._anchors[low][i], self._anchors[high][i]],
                 [self._partners[low][j], self._partners[high][j]],
-                geometry=self._geometry, angle_mode=self._angle_mode, scale=self._scale,
-                device=self._device,
+                geometry=self._geometry, angle_mode=self._angle_mode,
+                angle_pair=self._angle_pair, scale=self._scale, device=self._device,
             )
             for low, high in self._transitions
         ]  # fmt: skip

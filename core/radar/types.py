@@ -17,12 +17,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "label_mode": ("auto", "any", "same", "different"),
     "geometry": ("euclidean", "sphere", "poincare"),
     "angle_mode": ("stable", "paper"),
-    "density": ("gaussian", "gmm"),
+    "angle_pair": ("sep_detour", "sep_traj"),
+    "density": ("gaussian", "gmm", "variational", "kde", "histogram", "sliced", "sinkhorn"),
     "mode": ("joint", "per_layer"),
     "descriptors": ("both", "theta", "d"),
     "source_weight": ("size", "equal"),
     "pool": ("halves", "all"),
+    "project": ("none", "jl"),
 }
+# Densities of two columns only: there is no joint reading.
+LAYER_DENSITIES = ("kde", "histogram")
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,14 @@ class RadarConfig:
     geometry : {"euclidean", "sphere", "poincare"}
     angle_mode : {"stable", "paper"}
         "paper" keeps Eq. 9's epsilon, which depends on scale.
-    density : {"gmm", "gaussian"}
-        Mixture with K by BIC and Monte Carlo, or one Gaussian in closed form.
+    angle_pair : {"sep_detour", "sep_traj"}
+        Eq. 9's angle, or the interior angle at the anchor between separation and trajectory
+        (the wording of the authors' project page; an alternative, not the paper's equation).
+    density : {"gmm", "gaussian", "variational", "kde", "histogram", "sliced", "sinkhorn"}
+        Mixture with K by BIC and Monte Carlo; one Gaussian in closed form; the mixture with
+        the variational KL; kernel density at held-out points and 30 bins a side (both per
+        layer only); or, on the standardised rows and no longer in nats, sliced 2-Wasserstein
+        distance and debiased Sinkhorn divergence.
     mode : {"joint", "per_layer"}
         What ``score`` is; both are always computed.
     descriptors : {"both", "theta", "d"}
@@ -112,6 +122,9 @@ class RadarConfig:
         split the target, then stands on the same number of items; and the spread of
         half-sample values about their mean estimates that of the full sample (the delete-half
         jackknife), so that the sd counts the items and not only the pairs.
+    project : {"none", "jl"}
+        What is done with neighbouring states of unequal width: left out, or all states
+        brought to the least width by a fixed random projection (approximate).
     n_components, n_components_layer : tuple of int
         Candidates for K, joint and per layer.
     n_samples : int
@@ -138,12 +151,18 @@ class RadarConfig:
     n_samples: int = 10_000
     reg_covar: float = 1e-4
     device: str = "cpu"
+    angle_pair: str = "sep_detour"
+    project: str = "none"
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise BadInput(f"{name}={value!r} is not known.", f"One of: {', '.join(allowed)}.")
+        if self.density in LAYER_DENSITIES and self.mode == "joint":
+            raise BadInput(
+                f"density={self.density!r} has no joint reading.", "Use mode='per_layer'."
+            )
         if self.n_pairs < 50:
             raise BadInput(f"n_pairs={self.n_pairs}, expected at least 50.", "2,000 is usual.")
         if self.repeats < 1:
@@ -176,7 +195,8 @@ class RadarResult:
         ``score - null`` and its standard deviation, repeat by repeat (both use the same half
         of the target).
     joint, per_layer_mean : float
-        Both readings, whichever ``score`` is.
+        Both readings, whichever ``score`` is; ``joint`` is nan for a kernel density and a
+        histogram.
     per_layer, per_layer_sd, null_layer, null_layer_sd : ndarray of float64, shape (L,)
         Divergence at each kept transition, and of the halves of the target.
     kept_layers : tuple of str

@@ -44,7 +44,9 @@ def test_gaussians_of_the_specification():
 
     a, b = norm.ppf(quantiles), norm.ppf(quantiles, 3, 2)
     assert wasserstein_1d(a[None], b[None])[0] == pytest.approx(10.0, abs=1e-3)
-    assert sliced_wasserstein(a[:, None], b[:, None]) ** 2 == pytest.approx(10.0, abs=1e-3)
+    assert sliced_wasserstein(a[:, None], b[:, None], n_projections=4) ** 2 == pytest.approx(
+        10.0, abs=1e-3
+    )
     assert bures(np.zeros(1), np.eye(1), np.full(1, 3.0), 4 * np.eye(1)) == pytest.approx(10.0)
     s0, s1 = np.array([[1.0, 0.5], [0.5, 2.0]]), np.array([[2.0, -0.3], [-0.3, 1.0]])
     value = bures(np.zeros(2), s0, np.array([1.0, -1.0]), s1)
@@ -68,8 +70,8 @@ def test_sinkhorn_of_the_specification_and_of_pot():
         cost = 0.5 * ot.dist(x, y)
         n, m = cost.shape
         plan = ot.sinkhorn(
-            np.full(n, 1 / n), np.full(m, 1 / m), cost, out.epsilon, numItermax=2_000,
-            stopThr=1e-10,
+            np.full(n, 1 / n), np.full(m, 1 / m), cost, out.epsilon, numItermax=5_000,
+            stopThr=1e-7,
         )  # fmt: skip
         return (plan * cost).sum() + out.epsilon * (plan * np.log(plan * n * m + 1e-300)).sum()
 
@@ -85,10 +87,10 @@ def test_a_cold_divergence_is_exact_transport():
 
 
 def test_both_are_zero_for_equals_symmetric_and_scale():
-    assert sinkhorn_divergence(A, A).value == pytest.approx(0.0, abs=1e-6)
-    assert sliced_wasserstein(A, A[::-1]) == 0.0
+    assert sinkhorn_divergence(A, A).value == pytest.approx(0.0, abs=1e-5)
+    assert sliced_wasserstein(A, A[::-1]) == pytest.approx(0.0, abs=1e-12)
     there, back = sinkhorn_divergence(A, B).value, sinkhorn_divergence(B, A).value
-    assert there == pytest.approx(back, abs=1e-6)
+    assert there == pytest.approx(back, abs=1e-5)
     assert sliced_wasserstein(3 * A, 3 * B) == pytest.approx(3 * sliced_wasserstein(A, B))
     assert sliced_wasserstein(A + 1, B + 1) == pytest.approx(sliced_wasserstein(A, B), rel=1e-9)
 
