@@ -28,7 +28,7 @@ from pages._shell.words import plural
 def _evidence(dataset, result):
     view.matrices(result)
     st.header("The open cell", anchor=False)
-    method, i, j = view.cell(dataset, result, stitching_cell_view.cover_notes)
+    method, i, j = view.cell(dataset, result, stitching_cell_view.cover_badges)
     stitching_cell_view.covered(dataset, result, method, i, j)
     stitching_cell_view.contrast(dataset, result, method, i, j)
     st.header("Which swap is safe", anchor=False)

@@ -306,7 +306,7 @@ def _left_out(first: dict[str, Result], cases: Sequence[Case]) -> tuple[LeftOut,
     unswept = [case.name for case in cases if not case.sweep]
     if swept and unswept:
         found.append(LeftOut(
-            ", ".join(unswept), "no sweeps: those of the picture sets explain the result",
+            ", ".join(unswept), f"no sweeps: those on {', '.join(swept)} explain the result",
             len(unswept),
         ))  # fmt: skip
     return tuple(found)

@@ -45,13 +45,13 @@ def covered(dataset: Dataset, result: Result, method: str, i: str, j: str) -> No
     )
 
 
-def cover_notes(result: Result, j: str) -> dict[int, str]:
-    """Return the closest anchor of each item under the features' encoder, in words."""
+def cover_badges(result: Result, j: str) -> dict[int, float]:
+    """Return the cosine of each item with its closest anchor under the features' encoder."""
     cover = result.tables.get("cover")
     if cover is None or not len(cover):
         return {}
     mine = cover[cover["model"] == j]
-    return {int(r.id): f"anchor {r.anchor}, {r.cosine:.2f}" for r in mine.itertuples(index=False)}
+    return dict(zip(mine["id"].astype(int), mine["cosine"].astype(float), strict=True))
 
 
 def contrast(dataset: Dataset, result: Result, method: str, i: str, j: str) -> None:

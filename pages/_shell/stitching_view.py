@@ -262,11 +262,11 @@ def _open_cell(key: str) -> None:
 
 
 def cell(
-    dataset: Dataset, result: Result, notes: Callable[[Result, str], dict[int, str]]
+    dataset: Dataset, result: Result, cosines: Callable[[Result, str], dict[int, float]]
 ) -> tuple[str, str, str]:
     """Draw the open cell: what fails when stitched though the own head is right.
 
-    ``notes`` gives a second line under each picture: the closest anchor. Returns the cell.
+    ``cosines`` gives the badge of each item: how close its closest anchor is. Returns the cell.
     """
     method, i, j = _cell_choice(result)
     names = result.summary["titles"]
@@ -284,11 +284,10 @@ def cell(
     )
     left, right = st.columns([6, 5], gap="medium")
     with left:
-        near = notes(result, j)
         wrong = {
-            int(r.id): f"→ {r.stitched} · {near[int(r.id)]}" if int(r.id) in near
-            else f"→ {r.stitched}" for r in mine.itertuples(index=False)
+            int(r.id): f"→ {r.stitched}" for r in mine.itertuples(index=False)
         }  # fmt: skip
+        near = cosines(result, j)
         classes = ["all classes", *sorted(set(mine["true"]))]
         only = state.select(PAGE, "class", "True class", classes)
         if only != "all classes":
@@ -298,11 +297,14 @@ def cell(
             mine["id"],
             key="stitching_failures",
             notes=wrong,
+            scores=near,
             captions=short_captions(dataset, mine["id"]),
             page_size=24,
             cell=92,
             label="Items that fail when stitched",
         )
+        if near:
+            st.caption("Badge: cosine with the closest learned anchor, in whitened features.")
     with right:
         charts.figure(
             figures.confusion(result, method, i, j),

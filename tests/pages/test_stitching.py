@@ -37,7 +37,7 @@ def test_the_demo_shows_cells_anchors_and_the_kit(open_page: Open, demo_home: Pa
     assert "The kit holds the head" in said
     assert at.get("download_button")
     assert [b for b in at.button if b.key == "stitching_contrast"]
-    assert "anchor " in html_of(at)
+    assert "Badge: cosine with the closest learned anchor" in said
 
 
 def test_spaces_by_domain_are_offered_and_named(open_page: Open, small_home: Path) -> None:
