@@ -159,11 +159,11 @@ def _upload(ws: Workspace, limits: ImportLimits) -> Path | None:
     files, _ = inbox.content()
     if not files:
         return None
-    left, right = st.columns([5, 1], vertical_alignment="center")
-    left.caption(f"{plural(files, 'file')} here")
-    if right.button("Start over", key="add_again", width="stretch"):
-        _forget(ws)
-        st.rerun()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"{plural(files, 'file')} here")
+        if st.button("Start over", key="add_again"):
+            _forget(ws)
+            st.rerun()
     return inbox.source()
 
 
@@ -251,10 +251,11 @@ def _roles(found: Preview) -> Plan:
     why = {column.name: column.why for column in found.columns}
     mark = abs(hash((found.title, *names))) % 10**8
     picked: dict[str, str | None] = {}
-    cells = st.columns(4)
+    # Two rows of their own, so that a narrow page keeps the order.
+    cells = [*st.columns(4), *st.columns(4)]
     for at, role in enumerate(_ROLES):
         guess = found.plan.column(role)
-        with cells[at % 4]:
+        with cells[at]:
             chosen = st.selectbox(
                 _ASKED[role], [_NONE, *names], index=names.index(guess) + 1 if guess else 0,
                 key=f"add_role_{role}_{mark}",
@@ -263,7 +264,7 @@ def _roles(found: Preview) -> Plan:
         picked[role] = None if chosen == _NONE else str(chosen)
     others = [name for name in names if name not in picked.values()]
     away = [name for name in others if found.plan.roles[name] == "ignore"]
-    ignored = st.multiselect(
+    ignored = [] if not others else st.multiselect(
         "Leave these columns away", others, default=away, key=f"add_ignore_{mark}",
         help="All others are kept with the items and can be searched.",
     )  # fmt: skip

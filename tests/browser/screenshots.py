@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from PIL import Image, ImageDraw
+from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -19,6 +20,7 @@ from driver import ROOT, Server, settle, start_chromium, start_server, stop_serv
 PAGES = [
     "home",
     "datasets",
+    "add",
     "models",
     "transfer",
     "quality",
@@ -45,6 +47,8 @@ def take(
     path, _, query = name.partition("?")
     page.goto(f"{server.url}/{'' if path == 'home' else path}{'?' + query if query else ''}")
     settle(page)
+    if path == "add":
+        _bring(page)
     if full:
         # The page scrolls inside a container: give it a window as high as its content.
         tall = page.evaluate(
@@ -58,6 +62,26 @@ def take(
     page.screenshot(path=target)
     context.close()
     return target
+
+
+def _bring(page: Page) -> None:
+    """Upload a small folder, so that the page shows what it makes of one."""
+    with tempfile.TemporaryDirectory() as given:
+        for i in range(24):
+            style, shape = ("flat", "outline")[i % 2], ("disc", "square", "bar")[i // 2 % 3]
+            picture = Image.new("RGB", (96, 96), "white")
+            pen = ImageDraw.Draw(picture)
+            hue = ("#0072B2", "#E69F00", "#009E73")[i // 2 % 3]
+            box = (12, 12 + i, 84, 84 - (i if shape == "bar" else 0))
+            draw = pen.ellipse if shape == "disc" else pen.rectangle
+            draw(box, fill=hue if style == "flat" else None, outline=hue, width=4)
+            target = Path(given) / "shapes" / style / shape / f"{shape}_{i:02d}.png"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            picture.save(target)
+        (target.parent / "torn.png").write_bytes(target.read_bytes()[:200])
+        page.locator("input.in-folder").set_input_files(str(Path(given) / "shapes"))
+        page.wait_for_selector("text=Which column is what")
+        settle(page)
 
 
 def main() -> None:
