@@ -18,6 +18,7 @@ import torch
 from core.device import pick_device
 from core.errors import BadInput
 from core.radar import geometry as geo
+from core.radar import kernel
 from core.radar.types import Descriptors
 
 # Pairs a block: 64 rows x 768 columns x 8 bytes = 0.4 MB an array; the five in use fit the
@@ -96,13 +97,23 @@ def triplet_descriptors(
     >>> round(float(out.theta[0, 0]), 6), round(float(out.d[0, 0]), 6)
     (1.570796, 0.414214)
     """
-    anchors, partners = as_states(anchor_layers, "anchor"), as_states(partner_layers, "partner")
+    anchors = as_states(anchor_layers, "anchor", finite=False)
+    partners = as_states(partner_layers, "partner", finite=False)
     _check_pair(anchors, partners)
     if angle_mode == "paper" and geometry != "euclidean":
         raise BadInput("angle_mode='paper' is Eq. 9, which is Euclidean.", "Use 'stable'.")
     if angle_mode == "paper" and angle_pair != "sep_detour":
         raise BadInput("angle_mode='paper' is Eq. 9: sep and detour.", "Use 'stable'.")
     where = pick_device(device)
+    _check_finite(partners[-1:], "partner", len(partners) - 1)
+    plain = geometry == "euclidean" and angle_mode == "stable" and angle_pair == "sep_detour"
+    if plain and where.type == "cpu":
+        rows = np.arange(len(anchors[0]))
+        fused = _fused(anchors, partners, list(pairwise(range(len(anchors)))), rows, rows)
+        if fused is not None:
+            return fused
+    _check_finite(anchors, "anchor")
+    _check_finite(partners, "partner")
     if scale is None:
         scale = ball_scale(anchors + partners) if geometry == "poincare" else 1.0
     paper_eps = eps if angle_mode == "paper" else None
@@ -112,8 +123,28 @@ def triplet_descriptors(
     return _assemble(theta, sides, floors, eps, angle_mode)
 
 
-def as_states(layers: Layers, what: str) -> list[np.ndarray]:
-    """Return the states as a list of (n, d) arrays, checked."""
+def _fused(
+    anchors: Sequence[np.ndarray], partners: Sequence[np.ndarray],
+    transitions: Sequence[tuple[int, int]], i: np.ndarray, j: np.ndarray,
+) -> Descriptors | None:  # fmt: skip
+    """Take the compiled path; None where it does not apply, would not pay, or meets a nan."""
+    if sum(anchors[low].shape[1] for low, _ in transitions) * len(i) < kernel.LEAST_WORK:
+        return None
+    out = kernel.fused_sides(anchors, partners, transitions, i, j)
+    if out is None:
+        return None
+    theta, sides, norms = out
+    if not np.isfinite(norms).all():
+        return None
+    steps = len(transitions)
+    # torch's median, the lower of the two middle values, as in the other path.
+    flat = torch.as_tensor(np.ascontiguousarray(norms.transpose(1, 0, 2)).reshape(steps, -1))
+    floors = _DEGENERATE * flat.median(dim=1).values.numpy()
+    return _assemble(theta, sides, floors, 1e-8, "stable")
+
+
+def as_states(layers: Layers, what: str, *, finite: bool = True) -> list[np.ndarray]:
+    """Return the states as a list of (n, d) arrays, checked (for finite values if asked)."""
     if isinstance(layers, np.ndarray):
         if layers.ndim != 3:
             raise BadInput(f"{what} layers must be (n, L+1, d), got {layers.shape}.")
@@ -128,13 +159,19 @@ def as_states(layers: Layers, what: str) -> list[np.ndarray]:
     for index, state in enumerate(states):
         if state.ndim != 2 or len(state) != len(states[0]):
             raise BadInput(f"{what} state {index} has shape {state.shape}, expected (n, d).")
-        bad = int(np.count_nonzero(~np.isfinite(state)))
+    if finite:
+        _check_finite(states, what)
+    return states
+
+
+def _check_finite(states: Sequence[np.ndarray], what: str, first: int = 0) -> None:
+    for index, state in enumerate(states, first):
+        bad = int(state.size - np.count_nonzero(np.isfinite(state)))
         if bad:
             raise BadInput(
                 f"{what} state {index} holds {bad} values that are not finite.",
                 "Leave those items out or extract again in float32.",
             )
-    return states
 
 
 def ball_scale(states: Sequence[np.ndarray]) -> float:
@@ -260,6 +297,12 @@ class PairSpace:
         return _assemble(theta, sides, floors, 1e-8, "stable")
 
     def _direct(self, i: np.ndarray, j: np.ndarray) -> Descriptors:
+        plain = self._geometry == "euclidean" and self._angle_mode == "stable"
+        on_cpu = pick_device(self._device).type == "cpu"
+        if plain and on_cpu and self._angle_pair == "sep_detour":
+            fused = _fused(self._anchors, self._partners, self._transitions, i, j)
+            if fused is not None:
+                return fused
         parts = [
             triplet_descriptors(
                 [self._anchors[low][i], self._anchors[high][i]],
