@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import BadInput
+from core.stitching.tanh_head import TanhHead, fit_tanh
 
-HEADS = ("logistic", "ridge")
+HEADS = ("logistic", "ridge", "tanh")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Head:
         return self.scores(x).argmax(axis=1)
 
 
-def fit_head(x: np.ndarray, y: np.ndarray, *, kind: str = "logistic", ridge: float = 1.0) -> Head:
+def fit_head(
+    x: np.ndarray, y: np.ndarray, *, kind: str = "logistic", ridge: float = 1.0
+) -> Head | TanhHead:
     """Fit a head on training features.
 
     Parameters
@@ -53,9 +56,9 @@ def fit_head(x: np.ndarray, y: np.ndarray, *, kind: str = "logistic", ridge: flo
     x : ndarray, shape (n, k)
     y : ndarray of int, shape (n,)
         Class numbers 0..C-1; at least two classes occur.
-    kind : {"logistic", "ridge"}
-        Multinomial logistic regression (C = 1), or closed-form ridge regression on one-hot
-        targets.
+    kind : {"logistic", "ridge", "tanh"}
+        Multinomial logistic regression (C = 1); closed-form ridge regression on one-hot
+        targets; or the papers' head with one hidden layer (:mod:`core.stitching.tanh_head`).
     ridge : float
         Penalty of "ridge", as a share of the mean Gram eigenvalue.
 
@@ -75,6 +78,15 @@ def fit_head(x: np.ndarray, y: np.ndarray, *, kind: str = "logistic", ridge: flo
     classes = np.unique(y)
     if len(classes) < 2:
         raise BadInput("y_train holds one class only.", "Give labels with at least two classes.")
+    if kind == "tanh":
+        return fit_tanh(x, y, classes)
+    return fit_linear(x, y, classes, kind=kind, ridge=ridge)
+
+
+def fit_linear(
+    x: np.ndarray, y: np.ndarray, classes: np.ndarray, *, kind: str, ridge: float = 1.0
+) -> Head:
+    """Fit a linear head; arguments as in :func:`fit_head`, ``classes`` those that occur."""
     mean, sd = x.mean(axis=0), x.std(axis=0)
     scale = np.where(sd <= 1e-10 * max(float(sd.max()), 1e-300), 1.0, sd)
     s = (x - mean) / scale

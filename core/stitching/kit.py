@@ -18,7 +18,7 @@ import numpy as np
 from core.errors import BadInput, NotFound
 from core.linalg.whitening import Shrinkage, Whitening, as_matrix, spectrum
 from core.results import Result
-from core.stitching.heads import Head, accuracy, fit_head
+from core.stitching.heads import Head, accuracy, fit_linear
 from core.stitching.methods import method_of
 from core.stitching.representation import relative
 from core.stitching.rows import Rows, read_rows
@@ -195,7 +195,7 @@ def build_kit(
     first = made[head_of]
     own = setting.train[models.index(head_of)]
     rel = relative(own, first.anchors, similarity=how.similarity, stats=first.whitening)
-    head = fit_head(rel, setting.y_train, kind=params["head"])
+    head = fit_linear(rel, setting.y_train, np.unique(setting.y_train), kind=params["head"])
     kit = Kit(
         head, head_of, tuple(str(c) for c in setting.classes), how.similarity, mixing,
         rows.train_ids[draw.rows[0][draw.support]], rows.train_ids,
@@ -217,6 +217,11 @@ def _check(result: Result, method: str, wanted: list[str]) -> None:
         raise BadInput(
             f"method={method!r} cannot be taken along: it is a map per pair, or not in the result.",
             "Choose a method with anchors that the result holds, for instance 'wip-param'.",
+        )
+    if result.params["head"] == "tanh":
+        raise BadInput(
+            "A kit holds a linear head, and this result was made with head='tanh'.",
+            "Fill the matrix with head='logistic' or head='ridge'.",
         )
     missing = [model for model in wanted if model not in result.params["models"]]
     if missing:

@@ -17,7 +17,7 @@ from core.errors import BadInput
 from core.linalg.whitening import Shrinkage, Spectrum, Whitening, as_matrix, spectrum
 from core.stitching.anchors import fps_anchors, kmeans_anchors, mixture_anchors, random_anchors
 from core.stitching.auto import ShrinkageChoice, choose_shrinkage
-from core.stitching.heads import Head, fit_head
+from core.stitching.heads import Head, TanhHead, fit_head
 from core.stitching.methods import Method
 from core.stitching.param import ParamAnchors, learn_anchors
 from core.stitching.representation import relative
@@ -39,7 +39,7 @@ class StitchOptions:
         "auto", "lw" or a number in [0, 1].
     seeds : tuple of int
         One run a seed: it draws the parallel rows, the support, the anchors.
-    head : {"logistic", "ridge"}
+    head : {"logistic", "ridge", "tanh"}
     steps : int
         PARAM steps.
     shuffle_pairs : bool
@@ -85,7 +85,7 @@ class Setting:
     _spectra: dict[int, Spectrum] = field(default_factory=dict)
     _choices: dict[str, ShrinkageChoice] = field(default_factory=dict)
     _fits: dict[tuple[str, int], ParamAnchors] = field(default_factory=dict)
-    _heads: dict[int, Head] = field(default_factory=dict)
+    _heads: dict[int, Head | TanhHead] = field(default_factory=dict)
 
     @property
     def n_encoders(self) -> int:
@@ -183,7 +183,7 @@ class Setting:
                 out.append(relative(x, anchors, similarity=method.similarity, stats=stats))
         return train, test
 
-    def native(self, i: int) -> Head:
+    def native(self, i: int) -> Head | TanhHead:
         """Return the head trained on the absolute features of encoder i."""
         if i not in self._heads:
             self._heads[i] = fit_head(self.train[i], self.y_train, kind=self.options.head)

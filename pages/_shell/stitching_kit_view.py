@@ -20,6 +20,9 @@ def draw(result: Result) -> None:
     if not methods:
         st.caption("Only maps per pair were run; a kit needs a method with anchors.")
         return
+    if result.params["head"] == "tanh":
+        st.caption("A kit holds a linear head; choose the logistic or the ridge head in Settings.")
+        return
     models, names = result.params["models"], result.summary["titles"]
     best = result.tables["advice"].sort_values("retention").iloc[-1]
     left, middle, right = st.columns(3)

@@ -12,6 +12,7 @@ from core.data.dataset import Dataset
 from core.figures import stitching as figures
 from core.results import Result
 from core.stitching.analysis import DEFAULTS, default_models, ordered
+from core.stitching.heads import HEADS
 from core.stitching.methods import METHODS
 from core.stitching.spaces import MARK
 from core.workspace import Workspace
@@ -89,7 +90,14 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
             show=lambda s: {"auto": "automatic", "lw": "Ledoit-Wolf"}.get(s, s),
             help="Automatic: the candidate under which held-out pairs find themselves best.",
         )
-        head = state.select(PAGE, "head", "Head", ("logistic", "ridge"))
+        head = state.select(
+            PAGE,
+            "head",
+            "Head",
+            HEADS,
+            show={"logistic": "logistic", "ridge": "ridge", "tanh": "the papers' (tanh)"}.get,
+            help="The papers' head has one hidden layer; its batch statistics are frozen here.",
+        )
         seeds = state.whole(
             PAGE,
             "seeds",

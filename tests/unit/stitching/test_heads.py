@@ -34,6 +34,26 @@ def test_ridge_head_closed_form_and_missing_class():
     assert (head.predict(x) == y).mean() > 0.95
 
 
+def test_the_papers_head_against_torch_and_one_sample_at_a_time(digits):
+    """Its published form looks at the whole batch; here a sample is judged by itself."""
+    import torch
+    from torch.nn import functional as F
+
+    train, test, y, yt = digits
+    head = fit_head(train[2], y, kind="tanh")
+    assert (head.predict(test[2]) == yt).mean() > 0.9
+    whole, alone = head.scores(test[2][:9]), [head.scores(test[2][i : i + 1])[0] for i in range(9)]
+    np.testing.assert_allclose(whole, alone, atol=1e-10)
+    unit = F.normalize(torch.as_tensor(test[2][:9]))
+    t = {name: torch.as_tensor(value) for name, value in vars(head).items()}
+    hidden = torch.tanh(F.layer_norm(unit, (96,), t["gain"], t["shift"]) @ t["inner"]
+                        + t["inner_bias"])  # fmt: skip
+    expected = ((hidden - t["mean"]) / t["scale"]) @ t["weights"] + t["bias"]
+    np.testing.assert_allclose(whole, expected.numpy(), atol=1e-10)
+    again = fit_head(train[2], y, kind="tanh")
+    assert (again.weights == head.weights).all()
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_macro_f1(seed):
     rng = np.random.default_rng(seed)

@@ -115,5 +115,8 @@ def test_bad_kits_are_named(kit, ws, result, tmp_path):
         build_kit(ws, result, method="ridge")
     with pytest.raises(BadInput, match="'net/z' is not among"):
         build_kit(ws, result, head_of="net/z", method="wip-param")
+    deep = replace(result, params={**result.params, "head": "tanh"})
+    with pytest.raises(BadInput, match="linear head"):
+        build_kit(ws, deep, method="wip-param")
     with pytest.raises(NotFound, match="not in this kit"):
         kit.predict("net/z", np.ones((1, 3)))
