@@ -144,6 +144,8 @@ class TorchEncoder:
         What ``prepare`` does, in plain JSON types.
     device : torch.device, optional
         For messages; ``forward`` moves its own inputs.
+    length : callable, optional
+        ``length(text) -> (tokens, limit)`` of a text encoder that cuts what is longer.
     """
 
     def __init__(
@@ -157,7 +159,9 @@ class TorchEncoder:
         weights_digest: str,
         poolings: tuple[str, ...] = ("mean",),
         device: torch.device | None = None,
+        length: Callable[[str], tuple[int, int]] | None = None,
     ) -> None:
+        self.length = length
         self.info = info
         self.prepare = prepare
         self.transform = transform

@@ -23,6 +23,8 @@ from core.errors import BadInput, NeedsWeights, NotFound
 from core.types import EncoderInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
 FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors",
@@ -201,4 +203,14 @@ def _text(info: EncoderInfo, module: Any, source: str, device: torch.device) -> 
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("end", "mean") if blocks else ("joint",),
         device=device,
+        length=_length(tokenizer),
     )  # fmt: skip
+
+
+def _length(tokenizer: Any) -> Callable[[str], tuple[int, int]] | None:
+    """Return how long a text is and what fits, where the tokenizer can say so."""
+    limit = int(getattr(tokenizer, "context_length", 0) or 0)
+    if not limit or not hasattr(tokenizer, "encode"):
+        return None
+    # CLIP's tokenizer frames a text by a start and an end.
+    return lambda text: (len(tokenizer.encode(text)) + 2, limit)

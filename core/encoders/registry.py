@@ -7,7 +7,10 @@ An id is ``library/name``:
   ``timm/NAME@FILE`` reads a checkpoint file (safetensors, or a state dict).
 - ``open_clip/ARCH:TAG/image`` and ``.../text``: one tower of a dual encoder; TAG may be a
   file, and ``open_clip/local-dir:FOLDER/image`` reads a saved folder.
-- ``transformers/FOLDER_OR_HUB_ID``; dual encoders end in ``/image`` or ``/text``.
+- ``transformers/FOLDER_OR_HUB_ID``; dual encoders end in ``/image`` or ``/text``; a folder
+  of sentence-transformers is read with its pooling and dense modules.
+- ``onnx/FILE.onnx``: an image model, each named output a layer.
+- ``own/package.module:Class``: a class of one's own, where the administrator allows code.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from core.encoders.base import Encoder
     from core.workspace import Workspace
 
-LIBRARIES = ("demo", "timm", "torchvision", "open_clip", "transformers")
+LIBRARIES = ("demo", "timm", "torchvision", "open_clip", "transformers", "onnx", "own")
 
 
 def list_models(workspace: Workspace | None = None) -> list[EncoderInfo]:
@@ -107,7 +110,8 @@ def load(model_id: str, device: str | None = None, workspace: Workspace | None =
 def _adapter(library: str) -> Callable[[EncoderInfo, str, Any], Encoder]:
     import importlib
 
-    module = importlib.import_module(f"core.encoders.{library}_adapter")
+    name = "own" if library == "own" else f"{library}_adapter"
+    module = importlib.import_module(f"core.encoders.{name}")
     loader: Callable[[EncoderInfo, str, Any], Encoder] = module.load
     return loader
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.encoders import sentence
 from core.encoders.base import ImageTransform, TorchEncoder, stack, tensors_digest, with_layers
 from core.encoders.checkpoints import HUB_HINT, does_not_fit, hub_file, quiet
 from core.encoders.demo_image import IMAGENET_MEAN, IMAGENET_STD, of_255
@@ -45,7 +46,8 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
     """
     side = name.rpartition("/")[2] if name.endswith(("/image", "/text")) else ""
     source = name.removesuffix(f"/{side}") if side else name
-    folder = _folder(source, info.id)
+    outer = _folder(source, info.id)
+    folder = sentence.transformer_folder(outer)
     with quiet():
         config, module = _model(folder, info.id)
         module = module.eval().to(device)
@@ -58,14 +60,15 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         vision = vision or (not dual and getattr(config, "num_channels", None) is not None)
         info = replace(info, modality="image" if vision else "text",
                        pair=f"transformers/{source}" if dual else "")  # fmt: skip
-        build = _image if vision else _text
-        return build(info, module, config, folder, device, dual=dual)
+        if vision:
+            return _image(info, module, config, folder, device, dual=dual)
+        return _text(info, module, config, folder, device, dual=dual, outer=outer)
 
 
 def _folder(source: str, model: str) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
-        if not (folder / "config.json").is_file():
+        if not (sentence.transformer_folder(folder) / "config.json").is_file():
             raise NeedsWeights(
                 f"{model}: looked for {folder / 'config.json'}.", "Save it with save_pretrained()."
             )
@@ -167,7 +170,14 @@ def _side(size: Any) -> int:
 
 
 def _text(
-    info: EncoderInfo, module: Any, config: Any, folder: Path, device: torch.device, *, dual: bool
+    info: EncoderInfo,
+    module: Any,
+    config: Any,
+    folder: Path,
+    device: torch.device,
+    *,
+    dual: bool,
+    outer: Path,
 ) -> TorchEncoder:
     import torch
     from transformers import AutoTokenizer
@@ -189,6 +199,7 @@ def _text(
     tower = module.text_model if dual else module
     if getattr(config, "is_encoder_decoder", False):
         tower = module.get_encoder()
+    after = None if dual else sentence.read(outer, info.id)
 
     def forward(prepared: list[Any], pooling: str) -> dict[str, torch.Tensor]:
         tokens = tokenizer(
@@ -204,17 +215,24 @@ def _text(
         }
         if dual:
             found["joint"] = _tensor(module.get_text_features(**tokens))
+        if after is not None:
+            found["sentence"] = after.after(pool_tokens(states[-1], mask, after.pooling))
         return found
 
     with torch.inference_mode():
         widths = {name: int(rows.shape[1]) for name, rows in forward(["a"], "mean").items()}
+    last = "joint" if dual else "sentence" if after is not None else None
+    about = {"tokenizer": type(tokenizer).__name__, "max_tokens": limit}
+    if after is not None:
+        about["modules"] = list(after.steps)
     return TorchEncoder(
-        with_layers(info, widths, "joint" if dual else None),
+        with_layers(info, widths, last),
         forward,
         prepare=as_text,
-        transform={"tokenizer": type(tokenizer).__name__, "max_tokens": limit},
-        revision=folder.name,
+        transform=about,
+        revision=outer.name,
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("mean", "cls", "last"),
         device=device,
+        length=lambda text: (len(tokenizer(text)["input_ids"]), limit),
     )

@@ -91,7 +91,7 @@ def run_extract(
         default_layer=_default(encoder, names),
         n=data.n,
         shard_size=SHARD,
-        meta=_meta(encoder, how),
+        meta=_meta(encoder, how) | _cut_texts(data, encoder),
     )
     stored = writer.existing()
     if stored is not None:
@@ -146,6 +146,16 @@ def _meta(encoder: Encoder, pooling: str) -> dict[str, Any]:
         "title": encoder.info.title,
         "licence": encoder.info.licence,
     }
+
+
+def _cut_texts(data: Dataset, encoder: Encoder) -> dict[str, Any]:
+    """Return how many texts are longer than the encoder reads: counted, kept and shown."""
+    length = getattr(encoder, "length", None)
+    if length is None or encoder.info.modality != "text":
+        return {}
+    found = {text: length(text) for text in set(data.texts("caption")) if text.strip()}
+    long = sum(found[t][0] > found[t][1] for t in data.texts("caption") if t in found)
+    return {"cut_texts": {"n": long, "limit": next(iter(found.values()))[1] if found else 0}}
 
 
 class _Run:
