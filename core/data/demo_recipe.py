@@ -93,26 +93,32 @@ ANALYSES: tuple[AnalysisRecipe, ...] = (
     AnalysisRecipe(
         "contrast-vit-over-squeezenet",
         "contrast",
-        {"dataset": "emoji", "target": VIT, "reference": SQUEEZE},
+        {"dataset": "emoji", "target": VIT, "reference": SQUEEZE, "modality": "image"},
         (VIT, SQUEEZE),
     ),
     AnalysisRecipe(
         "contrast-squeezenet-over-vit",
         "contrast",
-        {"dataset": "emoji", "target": SQUEEZE, "reference": VIT},
+        {"dataset": "emoji", "target": SQUEEZE, "reference": VIT, "modality": "image"},
         (VIT, SQUEEZE),
     ),
-    AnalysisRecipe(
-        "contrast-vit-over-squeezenet-with-text",
-        "contrast",
-        {
-            "dataset": "emoji",
-            "target": VIT,
-            "reference": SQUEEZE,
-            "modality": "image+text",
-            "text_model": MINILM,
-        },
-        (VIT, SQUEEZE, MINILM),
+    *(
+        AnalysisRecipe(
+            f"contrast-{name}-with-text",
+            "contrast",
+            {
+                "dataset": "emoji",
+                "target": target,
+                "reference": reference,
+                "modality": "image+text",
+                "text_model": MINILM,
+            },
+            (VIT, SQUEEZE, MINILM),
+        )
+        for name, target, reference in (
+            ("vit-over-squeezenet", VIT, SQUEEZE),
+            ("squeezenet-over-vit", SQUEEZE, VIT),
+        )
     ),
     AnalysisRecipe(
         "stitching-emoji",
@@ -122,4 +128,11 @@ ANALYSES: tuple[AnalysisRecipe, ...] = (
     ),
     # UMAP is not shipped: its last digits differ between processors, and then its shape does.
     AnalysisRecipe("explore-vit", "explore", {"dataset": "emoji", "model": VIT}, (VIT,)),
+)
+
+# Studies take minutes to an hour and read features that are not shipped, so the demo is not
+# recomputed with them unless asked: `theodolite demo --studies`.
+STUDIES: tuple[AnalysisRecipe, ...] = (
+    AnalysisRecipe("stitching-study", "stitching-study"),
+    AnalysisRecipe("contrast-study", "contrast-study"),
 )

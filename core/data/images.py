@@ -31,6 +31,7 @@ BROKEN = (
     TypeError,
     OverflowError,
     ZeroDivisionError,
+    RuntimeError,
     MemoryError,
     DecompressionBombError,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.data.demo import demo_dir
-from core.data.demo_recipe import ANALYSES, FEATURES, AnalysisRecipe, FeatureRecipe
+from core.data.demo_recipe import ANALYSES, FEATURES, STUDIES, AnalysisRecipe, FeatureRecipe
 from core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def write_demo(workspace: Workspace, folder: Path | None = None) -> dict[str, An
         new = Path(temp)
         _write_features(workspace, new)
         _write_results(workspace, new)
+        _write_studies(workspace, new, target)
         report: dict[str, Any] = {"folder": str(target)}
         for name in ("features", "results"):
             size = sum(p.stat().st_size for p in (new / name).rglob("*") if p.is_file())
@@ -109,3 +110,15 @@ def _write_results(workspace: Workspace, folder: Path) -> None:
                 f"The workspace has no result {recipe.name!r}.", "Run `python -m core.data.bake`."
             )
         shutil.copytree(workspace.results.path(result.key), folder / "results" / recipe.name)
+
+
+def _write_studies(workspace: Workspace, folder: Path, shipped: Path) -> None:
+    """Write each study the workspace holds; one it does not hold stays as it is shipped."""
+    from core.analyses import current
+
+    for recipe in STUDIES:
+        result = current(recipe.analysis, workspace)
+        old = shipped / "results" / recipe.name
+        source = workspace.results.path(result.key) if result is not None else old
+        if source.is_dir():
+            shutil.copytree(source, folder / "results" / recipe.name)

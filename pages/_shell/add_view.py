@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.data.importers import ImportLimits, Plan, Preview, opened, preview
+from core.data.importers import ImportLimits, Plan, Preview
+from core.data.importers.apart import preview_apart
 from core.data.importers.inbox import Inbox
 from core.data.importers.plan import clean_name
 from core.data.importers.roles import ROLE_WORDS
@@ -218,8 +219,7 @@ def _mark(given: dict[str, Any]) -> float:
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _preview(given: dict[str, Any], mark: float) -> Preview:
-    with opened(**given) as found:
-        return preview(found)
+    return preview_apart(given)
 
 
 def _text_choices(given: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -58,14 +59,30 @@ class Preview:
     left_out: tuple[LeftOut, ...]
     plan: Plan
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the preview as plain JSON types, without its thumbnails."""
-        return {
+    def as_dict(self, *, thumbs: bool = False) -> dict[str, Any]:
+        """Return the preview as plain JSON types, with its thumbnails in base64 when asked."""
+        body: dict[str, Any] = {
             "title": self.title, "form": self.form, "n": self.n,
-            "columns": [vars(column) for column in self.columns], "rows": list(self.rows),
+            "columns": [asdict(column) for column in self.columns], "rows": list(self.rows),
             "facts": self.facts, "notes": list(self.notes),
             "left_out": [line.as_dict() for line in self.left_out], "plan": self.plan.as_dict(),
         }  # fmt: skip
+        if thumbs:
+            body["thumbs"] = [None if t is None else b64encode(t).decode() for t in self.thumbs]
+        return body
+
+    @classmethod
+    def from_dict(cls, body: dict[str, Any]) -> Preview:
+        """Return the preview that :meth:`as_dict` wrote."""
+        return cls(
+            title=body["title"], form=body["form"], n=body["n"],
+            columns=tuple(ColumnGuess(**column) for column in body["columns"]),
+            rows=tuple(body["rows"]),
+            thumbs=tuple(None if t is None else b64decode(t) for t in body.get("thumbs", [])),
+            facts=body["facts"], notes=tuple(body["notes"]),
+            left_out=tuple(LeftOut(**line) for line in body["left_out"]),
+            plan=Plan.from_dict(body["plan"]),
+        )  # fmt: skip
 
 
 def preview(source: Source, *, taken_names: Sequence[str] = ()) -> Preview:

@@ -338,6 +338,9 @@ class _Columnar:
         at = 0
         try:
             for batch in self._batches():
+                # A made-up file may point outside of its own buffers: reading such a cell
+                # would end the process.
+                batch.validate(full=True)
                 for start in range(0, batch.num_rows, _BATCH):
                     part = batch.slice(start, _BATCH)
                     columns = [_values(column) for column in part.columns]

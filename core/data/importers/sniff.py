@@ -16,7 +16,7 @@ from core.errors import BadInput
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 ENCODINGS = ("utf-8", "utf-16", "cp1252", "shift_jis", "gb18030", "euc_jp", "euc_kr", "big5",
-             "cp1251", "cp1250", "latin-1")  # fmt: skip
+             "cp1251", "cp1250", "latin_1")  # fmt: skip
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),

@@ -380,3 +380,71 @@ def test_thousands_of_broken_files_do_not_swell_the_catalogue(kit):
     assert len(data.meta["left_out"]) == 201
     assert sum(line["count"] for line in data.meta["left_out"]) == 1000
     assert len(kit.report(data).left_out) == 1000
+
+
+def arrow_that_points_outside(kit) -> Path:
+    """Return an Arrow file whose text column points far behind its own bytes."""
+    import pyarrow as pa
+
+    table = pa.table({"text": ["some words"] * 50})
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    body = bytearray(out.getvalue())
+    offsets = struct.pack("<3i", 10, 20, 30)
+    at = body.index(offsets)
+    body[at : at + 12] = struct.pack("<3i", 2**31 - 9, -(2**30), 2**30)
+    return kit.file("t.arrow", bytes(body))
+
+
+def test_a_table_that_points_outside_of_itself_is_refused(kit):
+    """Bank 39: reading such cells unchecked ends the process; they are checked first."""
+    with pytest.raises(BadInput, match=r"no rows that can be read.*cannot be read"):
+        kit.preview(arrow_that_points_outside(kit))
+
+
+def test_the_preview_runs_in_a_process_of_its_own(kit):
+    from core.data.importers.apart import preview_apart
+
+    path = kit.folder({"a/1.png": kit.picture(1), "b/2.png": kit.picture(2), "c.png": b"no"})
+    assert preview_apart({"path": str(path)}) == kit.preview(path)
+    with pytest.raises(NotFound, match="no file or folder"):
+        preview_apart({"path": str(kit.tmp / "absent")})
+    with pytest.raises(BadInput, match="cannot be read as a zip"):
+        preview_apart({"path": str(kit.file("x.zip", b"PK torn"))})
+
+
+def test_a_crash_of_the_reader_is_an_answer_and_no_crash_of_the_server(monkeypatch):
+    import subprocess
+
+    from core.data.importers import apart
+
+    def crashed(command, **how):
+        return subprocess.CompletedProcess(command, -11, b"", b"")
+
+    def slow(command, **how):
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr(apart.subprocess, "run", crashed)
+    with pytest.raises(BadInput, match="ended the program that reads it"):
+        apart.preview_apart({"path": "x"})
+    monkeypatch.setattr(apart.subprocess, "run", slow)
+    with pytest.raises(BadInput, match="took more than"):
+        apart.preview_apart({"path": "x"})
+
+
+def test_a_decoder_that_raises_its_own_kind_is_a_broken_picture(kit):
+    """AVIF raises RuntimeError where others raise OSError."""
+    from PIL import Image
+
+    body = bytearray(kit.encoded(Image.new("RGB", (20, 15), (9, 99, 9)), "AVIF"))
+    cut = bytes(body[: len(body) - 30]) + bytes(30)
+    data = kit.take(kit.folder({"a.png": kit.picture(1), "b.avif": cut[:-20], "c.avif": cut}))
+    assert list(data.items["id"]) == [0]
+
+
+def test_bytes_of_no_known_language_are_read_somehow(kit):
+    """Whatever is found for a table of odd bytes has a name that can be read with."""
+    for seed in range(20):
+        body = bytes((seed * 37 + i * 91) % 96 + 160 for i in range(60))
+        kit.take(kit.file(f"t{seed}.csv", b"text;label\n" + body + b";x\nplain words;y\n"))
