@@ -19,8 +19,8 @@ import torch
 
 from core.device import pick_device
 from core.errors import BadInput
+from core.linalg.em import State, joint_log_prob, maximise, stepper
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
 # The start looks at no more points than this: k-means++ needs the shape of the cloud only.
 _START_POINTS = 2_000
 _LLOYD_STEPS = 10
@@ -56,7 +56,7 @@ class MixtureBatch:
 
     def log_prob(self, points: torch.Tensor) -> torch.Tensor:
         """Return the log-density at ``points`` (B, m, D) as (B, m)."""
-        return torch.logsumexp(_joint_log_prob(points, *_state(self)), dim=2)
+        return torch.logsumexp(joint_log_prob(points, *_state(self)), dim=2)
 
     def bic(self, n_points: int) -> torch.Tensor:
         """Return the Bayesian information criterion (B,), lower is better."""
@@ -110,7 +110,7 @@ class GaussianMixture:
         """Return the log-density at ``points`` (m, D) as float64 (m,)."""
         state = (self.weights[None], self.means[None], self.covariances[None])
         z = torch.as_tensor(np.asarray(points, dtype=np.float64))[None]
-        joint = _joint_log_prob(z, *(torch.as_tensor(part) for part in state))
+        joint = joint_log_prob(z, *(torch.as_tensor(part) for part in state))
         return torch.logsumexp(joint, dim=2)[0].numpy()
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -203,7 +203,7 @@ def fit_mixtures(
     copies = z.repeat(n_init, 1, 1)  # (n_init * B, n, D)
     responsibilities = _kmeans_start(copies, n_components, rng)
     fitted = _expectation_maximisation(
-        copies, _maximise(copies, responsibilities, reg_covar), reg_covar, tol, max_iter
+        copies, maximise(copies, responsibilities, reg_covar), reg_covar, tol, max_iter
     )
     best = fitted.log_likelihood.view(n_init, batch).argmax(0)  # (B,)
     rows = best * batch + torch.arange(batch, device=z.device)
@@ -229,9 +229,6 @@ def select_mixtures(
     return [int(ks[i]) for i in bic.argmin(0).tolist()], fits
 
 
-State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-
-
 def _state(fit: MixtureBatch) -> State:
     return fit.weights, fit.means, fit.covariances
 
@@ -249,49 +246,19 @@ def _check(z: torch.Tensor, n_components: int) -> None:
         raise BadInput(f"points holds {bad} values that are not finite.", "Leave those rows out.")
 
 
-def _joint_log_prob(
-    z: torch.Tensor, weights: torch.Tensor, means: torch.Tensor, covs: torch.Tensor
-) -> torch.Tensor:
-    """Return log(weight) + log N(z | mean, cov), shape (B, n, K)."""
-    dim = z.shape[-1]
-    chol = torch.linalg.cholesky(covs)  # (B, K, D, D)
-    diff = (z[:, None] - means[:, :, None]).transpose(2, 3)  # (B, K, D, n)
-    white = torch.linalg.solve_triangular(chol, diff, upper=False)
-    mahalanobis = white.square().sum(2)  # (B, K, n)
-    log_det = chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)  # (B, K)
-    log_gauss = -0.5 * (mahalanobis + dim * _LOG_2PI) - log_det[..., None]
-    return (log_gauss + weights.log()[..., None]).transpose(1, 2)
-
-
-def _maximise(z: torch.Tensor, resp: torch.Tensor, reg_covar: float) -> State:
-    """M step: parameters from responsibilities (B, n, K)."""
-    dim = z.shape[-1]
-    # The same guard as scikit-learn's, so that a dying component stays finite.
-    mass = resp.sum(1) + 10 * torch.finfo(torch.float64).eps  # (B, K)
-    means = resp.transpose(1, 2) @ z / mass[..., None]  # (B, K, D)
-    diff = z[:, None] - means[:, :, None]  # (B, K, n, D)
-    weighted = diff * resp.transpose(1, 2)[..., None]
-    covs = weighted.transpose(2, 3) @ diff / mass[..., None, None]  # (B, K, D, D)
-    covs = covs + reg_covar * torch.eye(dim, dtype=z.dtype, device=z.device)
-    return mass / z.shape[1], means, covs
-
-
 def _expectation_maximisation(
     z: torch.Tensor, state: State, reg_covar: float, tol: float, max_iter: int
 ) -> MixtureBatch:
     """Run EM on all problems; a problem that has converged is frozen and costs no more."""
     batch = z.shape[0]
+    steps = stepper(z)
     weights, means, covs = (part.clone() for part in state)
     bound = torch.full((batch,), -torch.inf, dtype=z.dtype, device=z.device)
     n_iter = torch.zeros(batch, dtype=torch.int64, device=z.device)
     converged = torch.zeros(batch, dtype=torch.bool, device=z.device)
     active = torch.arange(batch, device=z.device)
     for step in range(1, max_iter + 1):
-        points = z if len(active) == batch else z[active]
-        joint = _joint_log_prob(points, weights[active], means[active], covs[active])
-        norm = torch.logsumexp(joint, dim=2, keepdim=True)
-        new = norm.mean((1, 2))
-        parts = _maximise(points, (joint - norm).exp(), reg_covar)
+        new, parts = steps.step((weights[active], means[active], covs[active]), reg_covar, active)
         weights[active], means[active], covs[active] = parts
         done = (new - bound[active]).abs() < tol
         bound[active] = new
@@ -300,7 +267,7 @@ def _expectation_maximisation(
         active = active[~done]
         if len(active) == 0:
             break
-    final = torch.logsumexp(_joint_log_prob(z, weights, means, covs), dim=2).mean(1)
+    final = torch.logsumexp(joint_log_prob(z, weights, means, covs), dim=2).mean(1)
     return MixtureBatch(weights, means, covs, final, n_iter, converged)
 
 

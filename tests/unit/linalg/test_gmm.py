@@ -152,3 +152,18 @@ def test_bad_input_is_named(points, k, words):
 def test_a_gaussian_needs_more_points_than_dimensions():
     with pytest.raises(BadInput, match="needs 4"):
         fit_gaussian(np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_both_ways_of_a_step_give_the_same_fit(offset, monkeypatch):
+    from core.linalg import em
+
+    z = three_blobs() + offset
+    begin = start_at(z, 3)
+    options = {"start": begin, "tol": 1e-6, "max_iter": 300}
+    monomials = fit_mixtures(z, 3, **options)
+    monkeypatch.setattr(em, "_MONOMIAL_DIMS", 0)
+    solves = fit_mixtures(z, 3, **options)
+    assert int(monomials.n_iter[0]) == int(solves.n_iter[0])
+    assert torch.allclose(monomials.means, solves.means, rtol=1e-10)
+    assert torch.allclose(monomials.covariances, solves.covariances, rtol=1e-6, atol=1e-9)
