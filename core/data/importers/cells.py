@@ -15,7 +15,8 @@ import re
 from typing import Any
 
 from core.data.importers.limits import ImportLimits, size
-from core.data.importers.trees import Lookup, Tree, read
+from core.data.importers.lookup import Lookup
+from core.data.importers.trees import Tree, read
 from core.errors import BadInput
 
 _DATA_URI = re.compile(r"data:[\w.+-]*/?[\w.+-]*((?:;[\w=.+-]+)*),", re.IGNORECASE)

@@ -21,8 +21,8 @@ from core.data.importers.outcome import (
 )
 from core.data.importers.pictures import inspect
 from core.data.importers.plan import Plan
-from core.data.importers.readers import Row
 from core.data.importers.roles import ROLE_WORDS
+from core.data.importers.rows import Row
 from core.data.importers.sources import Source, picture_of
 from core.data.importers.trees import shown
 from core.errors import BadInput

@@ -10,15 +10,11 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from core.data.importers.columnar import ArrowReader, names_in
 from core.data.importers.limits import ImportLimits, size
-from core.data.importers.readers import (
-    ArrowReader,
-    FrameReader,
-    Reader,
-    Row,
-    names_in,
-    open_reader,
-)
+from core.data.importers.lookup import Lookup
+from core.data.importers.readers import FrameReader, open_reader
+from core.data.importers.rows import Reader, Row
 from core.data.importers.sources import PictureSource, Source, TableSource, file_column
 from core.data.importers.trees import (
     ARCHIVES,
@@ -26,7 +22,6 @@ from core.data.importers.trees import (
     PICTURES,
     TABLES,
     FolderTree,
-    Lookup,
     Tree,
     ZipTree,
     shown,

@@ -13,8 +13,8 @@ from core.data.importers.cells import is_missing, text_of
 from core.data.importers.limits import ImportLimits
 from core.data.importers.pictures import inspect
 from core.data.importers.plan import Plan, clean_name, title_without_ending
-from core.data.importers.readers import Row
 from core.data.importers.roles import ColumnGuess, guess_roles, short
+from core.data.importers.rows import Row
 from core.data.importers.sources import Source, picture_of
 from core.errors import BadInput
 from core.types import LeftOut

@@ -17,8 +17,9 @@ from typing import Any
 
 from core.data.importers.cells import is_missing, picture_bytes
 from core.data.importers.limits import ImportLimits
-from core.data.importers.readers import Reader, Row, split_of
-from core.data.importers.trees import PICTURES, Lookup, Tree, read, shown, suffix
+from core.data.importers.lookup import Lookup
+from core.data.importers.rows import Reader, Row, split_of
+from core.data.importers.trees import PICTURES, Tree, read, shown, suffix
 from core.types import LeftOut
 
 FILE, NAME, TABLE = "file", "file name", "table"
