@@ -18,7 +18,9 @@ def add(commands: Any) -> None:
     command(commands, "datasets", _datasets, "List the datasets of the workspace.")
 
     models = command(commands, "models", _models, "List encoders, or fetch the demo's weights.")
-    models.add_argument("action", nargs="?", default="list", choices=["list", "fetch-demo"])
+    models.add_argument(
+        "action", nargs="?", default="list", choices=["list", "fetch", "fetch-demo"]
+    )
     models.add_argument("ids", nargs="*", help="fetch only these encoders")
 
     extract = command(commands, "extract", _extract, "Compute the features of a dataset.")
@@ -53,6 +55,12 @@ def _models(args: argparse.Namespace) -> int:
 
         report = fetch_demo(space, only=args.ids or None, progress=Progress(quiet=args.json))
         emit(args, report, [f"{name}: {state}" for name, state in report.items()])
+        return 0
+    if args.action == "fetch":
+        from core.encoders.fetch_hub import fetch_models
+
+        done = fetch_models(space, ids=args.ids, progress=Progress(quiet=args.json))
+        emit(args, done, [f"{name}: {state}" for name, state in done.items()])
         return 0
     from core.encoders import list_models
 

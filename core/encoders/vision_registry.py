@@ -1,4 +1,8 @@
-"""The 554 pretrained vision models of ``assets/registry/model_registry.csv`` as encoder infos.
+"""The models the installed libraries load by name, as encoder infos.
+
+554 vision models of ``assets/registry/model_registry.csv`` with family, objective and size, and
+what timm, open_clip and torchvision list besides (``library_models.csv``), with what their own
+listings say of them and no more.
 
 Whether the weights are on this machine is seen from the libraries' cache folders alone, so
 that the list costs no import of torch.
@@ -18,8 +22,35 @@ _LOADED_BY_US = {"timm", "torchvision", "open_clip", "transformers"}
 
 
 def infos() -> list[EncoderInfo]:
-    """Return one info a model of the registry, with its status on this machine."""
-    return [_info(row) for row in _rows(assets_dir() / "registry" / "model_registry.csv")]
+    """Return one info a model, the registry's first, each with its status on this machine."""
+    folder = assets_dir() / "registry"
+    known = [_info(row) for row in _rows(folder / "model_registry.csv")]
+    ids = {info.id for info in known}
+    listed = (_listed(row) for row in _rows(folder / "library_models.csv"))
+    return known + [info for info in listed if info.id not in ids]
+
+
+def _listed(row: dict[str, Any]) -> EncoderInfo:
+    """Return the info of a model that only its library's listing names."""
+    library, name = str(row["library"]), str(row["id"]).partition("/")[2]
+    status, reason = _status(
+        {"library": library, "hf_hub_id": row.get("hub_id"),
+         "load_ref": str(row["arch"]) if library == "torchvision" else name}
+    )  # fmt: skip
+    pair = str(row["id"]).rpartition("/")[0] if library == "open_clip" else ""
+    return EncoderInfo(
+        id=str(row["id"]),
+        title=name,
+        library=library,
+        modality=str(row["modality"]),
+        family=str(row["arch"]),
+        objective="vision-language" if library == "open_clip" else "",
+        licence=str(row.get("licence", "not stated")),
+        source=str(row.get("hub_id", "")),
+        pair=pair,
+        status=status,
+        reason=reason,
+    )
 
 
 @lru_cache(maxsize=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
@@ -19,6 +20,21 @@ from pages._shell.words import count, listed, number, plural, tip
 PAGE = "models"
 ALL = "all"
 FETCH = "core.encoders.fetch:fetch_demo"
+# Parameters in millions; 0 is unknown and belongs to no size.
+_SIZES: dict[str, Callable[[float], bool]] = {
+    ALL: lambda millions: True,
+    "under 10 M": lambda millions: 0 < millions < 10,
+    "10 to 50 M": lambda millions: 10 <= millions < 50,
+    "50 to 150 M": lambda millions: 50 <= millions < 150,
+    "150 M and more": lambda millions: millions >= 150,
+}
+LAYERS = {"default": "its last layer", "all": "all layers"}
+POOLINGS = {
+    "": "as the encoder does by itself",
+    "cls": "class token",
+    "mean": "mean of patches or tokens",
+    "last": "last token",
+}
 STATUS = {
     "ready": "ready",
     "needs-weights": "needs weights",
@@ -99,6 +115,9 @@ def table(known: list[EncoderInfo]) -> EncoderInfo | None:
         modality = _facet("modality", "Reads", [m.modality for m in known])
         library = _facet("library", "Library", [m.library for m in known])
         arch = _facet("arch", "Architecture", [m.arch_class for m in known if m.arch_class])
+        goal = _facet("goal", "Objective", [m.objective for m in known if m.objective])
+        licence = _facet("licence", "Licence", [m.licence for m in known if m.licence])
+        size = _facet("size", "Size", list(_SIZES)[1:], ordered=True)
         with st.container(width=260):
             text = st.text_input("Name contains", key=f"{PAGE}_text", bind="query-params")
     shown = [
@@ -108,7 +127,10 @@ def table(known: list[EncoderInfo]) -> EncoderInfo | None:
         and modality in (ALL, model.modality)
         and library in (ALL, model.library)
         and arch in (ALL, model.arch_class)
-        and text.strip().lower() in f"{model.id} {model.title}".lower()
+        and goal in (ALL, model.objective)
+        and licence in (ALL, model.licence)
+        and _SIZES[size](model.params_m)
+        and text.strip().lower() in f"{model.id} {model.title} {model.family}".lower()
     ]
     if not shown:
         layout.state_panel("No encoder matches", "Widen one of the choices above.")
@@ -128,9 +150,10 @@ def table(known: list[EncoderInfo]) -> EncoderInfo | None:
     return shown[rows[0]] if rows and rows[0] < len(shown) else None
 
 
-def _facet(name: str, label: str, values: list[str]) -> str:
+def _facet(name: str, label: str, values: list[str], *, ordered: bool = False) -> str:
     with st.container(width=150):
-        return str(state.select(PAGE, name, label, [ALL, *sorted(set(values))]))
+        choices = values if ordered else sorted(set(values))
+        return str(state.select(PAGE, name, label, [ALL, *choices]))
 
 
 def _line(model: EncoderInfo) -> dict[str, object]:
@@ -182,11 +205,19 @@ def _extract(ws: Workspace, model: EncoderInfo) -> None:
                 show=lambda n: ws.dataset(n).title,
                 help=tip("dataset"),
             )
-        ahead = forecast(ws, name, model)
+        with st.container(width=190):
+            layers = state.select(PAGE, "layers", "Layers", list(LAYERS), show=LAYERS.get)
+        with st.container(width=230):
+            pooling = state.select(
+                PAGE, "pooling", "Pooling", list(POOLINGS), show=POOLINGS.get,
+                help="How tokens become one row; refused where an encoder has no such tokens.",
+            )  # fmt: skip
+        ahead = forecast(ws, name, model, layers=layers)
         if st.button(
             "Extract features", type="primary", key=f"{PAGE}_extract", disabled=not ahead.fits
         ):
-            ws.jobs.submit("extract", {"dataset": name, "model": model.id})
+            wanted = {"dataset": name, "model": model.id, "layers": layers}
+            ws.jobs.submit("extract", {**wanted, "pooling": pooling} if pooling else wanted)
             st.toast("Extraction started; see Jobs.")
             st.rerun()
     st.caption(ahead.sentence() if ahead.fits else f"This cannot run here: {ahead.problem}.")

@@ -21,7 +21,10 @@ def no_cache(tmp_path, monkeypatch):
 
 def test_the_list(space, no_cache):
     models = {info.id: info for info in list_models(space)}
-    assert len(models) == len(DEMO) + 554
+    assert len(models) == len(list_models(space)) > len(DEMO) + 2400  # no id twice
+    assert sum(bool(m.objective or m.params_m) for m in models.values()) >= 554
+    clip = models["open_clip/ViT-B-32:openai/text"]
+    assert (clip.modality, clip.pair) == ("text", "open_clip/ViT-B-32:openai")
     assert list(models)[: len(DEMO)] == list(DEMO)
     assert models["demo/squeezenet1.1"].status == "ready"
     vit = models["demo/vit-s14"]
