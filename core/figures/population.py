@@ -55,7 +55,7 @@ def scatter(
     cells : DataFrame
         Correlations with columns dataset, stratum, metric and rho; each panel gets its "All".
     own : DataFrame, optional
-        The user's own encoders: model, value, accuracy; drawn as stars in every panel.
+        The user's own encoders: model, dataset, value and the probe; drawn as stars.
     """
     many = len(datasets) > 1
     x, y = metric_title(metric), f"{PROBES[probe]}, percent"
@@ -74,7 +74,7 @@ def scatter(
         for trace in _points(rows, metric, probe, ranks, pinned):
             fig.add_trace(trace, **where)
         if own is not None and len(own) and not ranks:
-            fig.add_trace(_own(own), **where)
+            fig.add_trace(_own(own[own["dataset"] == name], probe), **where)
         if many:
             found = _cell(cells, name, "All", metric)
             if found is not None:
@@ -144,10 +144,10 @@ def _points(
     return out
 
 
-def _own(own: pd.DataFrame) -> go.Scattergl:
+def _own(own: pd.DataFrame, probe: str) -> go.Scattergl:
     return go.Scattergl(
         x=own["value"],
-        y=100 * own["accuracy"],
+        y=100 * own[probe].astype(float),
         mode="markers",
         marker={"symbol": "star", "size": 15, "color": ROLE["cross"],
                 "line": {"width": 1, "color": "rgba(255,255,255,0.9)"}},

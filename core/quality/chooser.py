@@ -17,6 +17,7 @@ from core.errors import BadInput
 from core.quality.claims import WITHIN, Trust, trust
 from core.quality.population import METRICS, STUDY
 from core.quality.study import simpson_check
+from core.stats.intervals import wilson_interval
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,76 @@ def _refusal(stratum: str, judged: Sequence[Trust], turned: Mapping[str, int]) -
     if not clear:
         return "No metric goes clearly with accuracy here; label a few hundred items and use 1-NN."
     return "No metric is clear on two thirds of the data sets; label a few hundred items instead."
+
+
+#: Per stratum: the registry's column of published accuracy and what it is. Never mixed.
+_PUBLISHED = {
+    "self-supervised": ("reported_linear_in1k", "ImageNet-1k, linear probe"),
+    "": ("top1_in1k", "ImageNet-1k, fine-tuned head"),
+}
+#: Test pictures of ImageNet-1k, for the interval of a published accuracy.
+_IMAGENET_TEST = 50_000
+
+
+def models_to_try(stratum: str, *, k: int = 5) -> pd.DataFrame:
+    """Return published models of a class to begin with: the best of each family, k of them.
+
+    Parameters
+    ----------
+    stratum : str
+        An architecture class or an objective group. For "All" the best of each class is
+        returned in the order of the classes: across them nothing is ranked.
+    k : int
+        How many families.
+
+    Returns
+    -------
+    DataFrame
+        id, architecture, family, params_M, license, accuracy, lo, hi (percent; Wilson's 95 %
+        over 50,000 test pictures), protocol.
+
+    Raises
+    ------
+    BadInput
+        The stratum is unknown or k below 1.
+
+    Examples
+    --------
+    >>> set(models_to_try("ConvNeXt", k=2)["architecture"])
+    {'ConvNeXt'}
+    """
+    from core.quality.registry import model_registry
+
+    table = model_registry()
+    column, protocol = _PUBLISHED.get(stratum, _PUBLISHED[""])
+    masks = {"All": np.ones(len(table), dtype=bool)} | {
+        name: (table["arch_class"] == name).to_numpy() for name in WITHIN
+    }
+    masks["supervised"] = (table["objective_group"] == "supervised").to_numpy()
+    masks["self-supervised"] = (table["objective_group"] == "ssl").to_numpy()
+    if stratum not in masks or k < 1:
+        raise BadInput(
+            f"stratum={stratum!r}, k={k}: nothing to choose from.",
+            f"Choose one of: {', '.join(masks)}; k at least 1.",
+        )
+    rows = table[masks[stratum] & table[column].notna().to_numpy()]
+    rows = rows.sort_values([column, "id"], ascending=[False, True], kind="stable")
+    if stratum == "All":
+        best = rows.drop_duplicates("arch_class").set_index("arch_class", drop=False)
+        rows = best.loc[[name for name in WITHIN if name in best.index]]
+    else:
+        rows = rows.drop_duplicates("family").head(k)
+    bounds = [wilson_interval(round(v / 100 * _IMAGENET_TEST), _IMAGENET_TEST)
+              for v in rows[column]]  # fmt: skip
+    return pd.DataFrame(
+        {
+            "id": rows["id"].to_numpy(), "architecture": rows["arch_class"].to_numpy(),
+            "family": rows["family"].to_numpy(), "params_M": rows["params_M"].to_numpy(),
+            "license": rows["license"].to_numpy(), "accuracy": rows[column].to_numpy(),
+            "lo": [100 * b.lo for b in bounds], "hi": [100 * b.hi for b in bounds],
+            "protocol": protocol,
+        }
+    )  # fmt: skip
 
 
 def rank_by(values: pd.DataFrame, sign: int) -> pd.DataFrame:

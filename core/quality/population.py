@@ -33,6 +33,11 @@ METRICS: dict[str, tuple[str, int, bool]] = {
     "self_cluster": ("Self-Cluster", -1, False),
     "diffusion_spectral_entropy": ("Diffusion spectral entropy", 1, False),
     "twonn": ("TwoNN dimension", -1, True),
+    "rankme_per_d": ("RankMe over width", 1, False),
+    "ne_sum_per_d": ("NESum over width", 1, False),
+    "alpha_req_90pct": ("alpha-ReQ to 90 %", 0, False),
+    "alpha_distance": ("alpha-ReQ, distance to 1", -1, False),
+    "dse_s1": ("Diffusion entropy, sigma 1", 1, False),
     "stable_rank": ("Stable rank", 1, True),
     "participation_ratio": ("Participation ratio", 1, True),
     "normalized_std": ("Collapse alarm", 1, False),
@@ -92,7 +97,12 @@ def from_table(
         columns=lambda name: name.removeprefix("metric.") if name.startswith("metric.") else name
     )
     frame = frame.assign(
-        group=np.where(frame["objective"] == "supervised", "supervised", "ssl"), clid=np.nan
+        group=np.where(frame["objective"] == "supervised", "supervised", "ssl"),
+        clid=np.nan,
+        # The width bounds both; alpha near 1 is claimed best, so its distance is a metric too.
+        rankme_per_d=frame["rankme"].astype(float) / frame["d"],
+        ne_sum_per_d=frame["ne_sum"].astype(float) / frame["d"],
+        alpha_distance=(frame["alpha_req"].astype(float) - 1).abs(),
     )
     for _, at in frame.groupby("dataset").groups.items():
         cells = frame.loc[at]
@@ -123,24 +133,6 @@ def zoo(path: Path | None = None) -> Population:
         raise NotFound(f"The study's table {file.name} is missing.", "Install the package again.")
     about = json.loads(file.with_suffix(".json").read_text())
     return from_table(pd.read_parquet(file), title=TITLE, datasets=TITLES, about=about)
-
-
-@cache
-def zoo_cells(probe: str, path: Path | None = None) -> pd.DataFrame:
-    """Return the stored correlations of the unfiltered zoo with one probe, 2,000 resamples.
-
-    Raises
-    ------
-    NotFound
-        The file is not installed.
-    """
-    from core.quality.zoo.sets import study_dir
-
-    file = path or study_dir() / "zoo_rho.parquet"
-    if not file.is_file():
-        raise NotFound(f"The study's correlations {file.name} are missing.", "Install again.")
-    cells = pd.read_parquet(file)
-    return cells[cells["probe"] == probe].reset_index(drop=True)
 
 
 def strata(table: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -212,6 +204,7 @@ class Correlations:
         self.strata = strata(self.rows)
         self.n_boot, self.seed = n_boot, seed
         self._kept: dict[tuple[str, tuple[str, ...]], SpearmanMatrix | None] = {}
+        self._whole: dict[str, tuple[str, ...]] = {}
 
     def _matrix(self, stratum: str, names: tuple[str, ...]) -> SpearmanMatrix | None:
         """Return the matrix of these columns over the models that have all of them."""
@@ -231,10 +224,19 @@ class Correlations:
 
     def _place(self, stratum: str, *wanted: str) -> tuple[SpearmanMatrix | None, list[int]]:
         """Return a matrix with these columns: the shared one, or their own where values lack."""
-        values = self.rows.loc[self.strata[stratum], self.names].to_numpy(dtype=np.float64)
-        complete = np.isfinite(values).all(0)
-        whole = tuple(name for name, ok in zip(self.names, complete, strict=True) if ok)
-        names = whole if set(wanted) <= set(whole) else tuple(dict.fromkeys(wanted))
+        if stratum not in self._whole:
+            values = self.rows.loc[self.strata[stratum], self.names].to_numpy(dtype=np.float64)
+            complete = np.isfinite(values).all(0)
+            self._whole[stratum] = tuple(
+                name for name, ok in zip(self.names, complete, strict=True) if ok
+            )
+        whole = names = self._whole[stratum]
+        if not set(wanted) <= set(whole):
+            # A column with gaps shares its models, and so one matrix, with every whole probe.
+            gaps = [name for name in wanted if name not in whole]
+            names = tuple(
+                dict.fromkeys([*gaps, *(p for p in [*self.probes, "d"] if p in whole), *wanted])
+            )
         return self._matrix(stratum, names), [names.index(name) for name in wanted]
 
     def cell(self, stratum: str, a: str, b: str) -> SpearmanBootstrap | None:
@@ -253,11 +255,17 @@ class Correlations:
         for stratum in self.strata:
             for metric in self.metrics:
                 found = self.cell(stratum, metric, probe)
-                out.append({"stratum": stratum, "metric": metric, "probe": probe, **_row(found)})
+                out.append(
+                    {
+                        "stratum": stratum, "metric": metric, "probe": probe,
+                        **correlation_row(found),
+                    }
+                )  # fmt: skip
         return pd.DataFrame(out)
 
 
-def _row(found: SpearmanBootstrap | None) -> dict[str, Any]:
+def correlation_row(found: SpearmanBootstrap | None) -> dict[str, Any]:
+    """Return rho, lo, hi, p, n, n_clusters and status of a cell; NaN and "n/a" without one."""
     nan = float("nan")
     if found is None or not np.isfinite(found.rho):
         return {"rho": nan, "lo": nan, "hi": nan, "p": nan, "n": found.n if found else 0,

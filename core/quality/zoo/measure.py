@@ -50,17 +50,30 @@ def _label_free(x: np.ndarray) -> dict[str, Any]:
     return cells
 
 
-def _probed(x: np.ndarray, data: StudySet) -> dict[str, Any]:
-    pair = (x[data.train], data.labels[data.train], x[~data.train], data.labels[~data.train])
+def _probed(x: np.ndarray, labels: np.ndarray, train: np.ndarray) -> dict[str, Any]:
+    pair = (x[train], labels[train], x[~train], labels[~train])
     sweep = ridge_sweep(*pair, ridges=RIDGES)
     cells: dict[str, Any] = {"n_train": len(pair[0]), "n_test": len(pair[2])}
-    cells["n_classes"] = int(data.labels.max()) + 1
+    cells["n_classes"] = int(labels.max()) + 1
     for ridge, result in sweep.items():
         cells[f"linear.{ridge:g}"] = float(result.accuracy)
     cells["linear"] = cells["linear.1e-06"]
     cells["knn"] = float(knn_probe(*pair).accuracy)
     cells["knn_cosine"] = float(knn_probe(*pair, metric="cosine").accuracy)
     return cells
+
+
+def measure_features(x: np.ndarray, labels: np.ndarray, train: np.ndarray) -> dict[str, Any]:
+    """Return a row's cells for features that are there already.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, d)
+        Finite features.
+    labels, train : ndarray, shape (n,)
+        Class codes, and which rows the metrics and the probes' training use.
+    """
+    return _label_free(x[train]) | _probed(x, labels, train)
 
 
 def measure(
@@ -82,7 +95,7 @@ def measure(
         if bad:
             row["failed"] = f"{bad} of {len(x)} pictures have features that are not finite"
         else:
-            row |= cells | _probed(x, data)
+            row |= cells | _probed(x, data.labels, data.train)
         rows.append(row)
     return rows
 

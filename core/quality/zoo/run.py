@@ -164,18 +164,10 @@ def assemble(folder: Path, table: Path) -> dict[str, Any]:
 
 
 def correlate(table: Path, *, n_boot: int = 2000) -> pd.DataFrame:
-    """Write and return the correlations the page opens with: every metric, set and probe.
+    """Write and return what every filter of the page shows: see :mod:`core.quality.stored`."""
+    from core.quality.population import zoo
+    from core.quality.stored import compute_blocks
 
-    Two families of q: the study's seven metrics with each probe, and all metrics with each.
-    """
-    from core.quality.population import METRICS, PROBES, STUDY, adjusted, study_table, zoo
-
-    found = zoo(table)
-    parts = []
-    for probe in PROBES:
-        cells = study_table(found, probe=probe, metrics=list(METRICS), n_boot=n_boot)
-        seven = adjusted(cells[cells["metric"].isin(STUDY)].reset_index(drop=True), n_boot)
-        parts += [seven, cells[~cells["metric"].isin(STUDY)]]
-    out = pd.concat(parts, ignore_index=True)
+    out = compute_blocks(zoo(table), n_boot=n_boot)
     out.to_parquet(table.with_name(f"{table.stem}_rho.parquet"), index=False, compression="zstd")
     return out

@@ -107,11 +107,43 @@ def training_set() -> tuple[np.ndarray, np.ndarray]:
     return images[train], codes.astype(np.int64)
 
 
-def study_sets() -> list[StudySet]:
-    """Return the six sets in the order of :data:`TITLES`."""
-    from sklearn.datasets import load_digits
+@dataclass(frozen=True)
+class StudyItems:
+    """Which items of a demo dataset a set uses, without their pictures.
 
-    images, items = _demo("emoji")
+    Attributes
+    ----------
+    name, pixels : str
+        As in :class:`StudySet`.
+    rows : ndarray of int64
+        Rows of the dataset's items, ascending.
+    labels, train : ndarray
+        Of these rows.
+    """
+
+    name: str
+    rows: np.ndarray
+    labels: np.ndarray
+    train: np.ndarray
+    pixels: str
+
+
+def demo_items(dataset: str, items: pd.DataFrame) -> list[StudyItems]:
+    """Return the sets made of a demo dataset's items; none for any other dataset.
+
+    Parameters
+    ----------
+    dataset : str
+        "emoji" or "clipart".
+    items : DataFrame
+        In the shipped order, with label, split and subgroup.
+    """
+    if dataset == "clipart":
+        folders = np.unique(items["label"].to_numpy(dtype=str), return_inverse=True)[1]
+        every = np.arange(len(items))
+        return [StudyItems("clipart", every, folders, _stratified(folders), "clipart")]
+    if dataset != "emoji":
+        return []
     train = (items["split"] == "train").to_numpy()
     sets = []
     for name, column in (("emoji-groups", "label"), ("emoji-subgroups", "subgroup")):
@@ -120,10 +152,21 @@ def study_sets() -> list[StudySet]:
         both = np.isin(values, np.intersect1d(values[train], values[~train]))
         codes = np.unique(values[both], return_inverse=True)[1]
         pixels = "emoji" if both.all() else "emoji-both-sides"
-        sets.append(StudySet(name, images[both], codes, train[both], pixels))
-    art, entries = _demo("clipart")
-    folders = np.unique(entries["label"], return_inverse=True)[1]
-    sets.append(StudySet("clipart", art, folders, _stratified(folders), "clipart"))
+        sets.append(StudyItems(name, np.flatnonzero(both), codes, train[both], pixels))
+    return sets
+
+
+def study_sets() -> list[StudySet]:
+    """Return the six sets in the order of :data:`TITLES`."""
+    from sklearn.datasets import load_digits
+
+    sets = []
+    for dataset in ("emoji", "clipart"):
+        images, items = _demo(dataset)
+        sets += [
+            StudySet(part.name, images[part.rows], part.labels, part.train, part.pixels)
+            for part in demo_items(dataset, items)
+        ]
     with np.load(study_dir() / "mnist.npz") as pack:
         labels = pack["labels"]
         sets.append(StudySet("mnist", _grey(pack["images"]), labels, _stratified(labels), "mnist"))

@@ -19,9 +19,9 @@ from core.quality.population import (
     strata,
     study_table,
     zoo,
-    zoo_cells,
 )  # fmt: skip
 from core.quality.sensitivity import CURVES, exact_curves, power_law_metrics, sampled_curve
+from core.quality.stored import zoo_cells
 from core.stats import spearman, spearman_cluster_bootstrap
 
 SETS = {"one": "First", "two": "Second"}
@@ -187,7 +187,7 @@ def test_a_missing_table_is_said(tmp_path):
     with pytest.raises(NotFound):
         zoo(tmp_path / "none.parquet")
     with pytest.raises(NotFound):
-        zoo_cells("knn", tmp_path / "none.parquet")
+        zoo_cells("knn", path=tmp_path / "none.parquet")
 
 
 @pytest.mark.parametrize(
