@@ -25,6 +25,7 @@ def add(commands: Any) -> None:
     )
     demo.add_argument("--prepare", action="store_true", help="only lay the shipped demo ready")
     demo.add_argument("--no-fetch", action="store_true", help="leave out encoders not on this disk")
+    demo.add_argument("--studies", action="store_true", help="recompute the studies too (long)")
 
     jobs = command(commands, "jobs", _jobs, "List, cancel or resume jobs.")
     jobs.add_argument(
@@ -89,7 +90,7 @@ def _demo(args: argparse.Namespace) -> int:
         return 0
     from core.data.bake import recompute_demo
 
-    report = recompute_demo(space, progress=progress, fetch=not args.no_fetch)
+    report = recompute_demo(space, progress=progress, fetch=not args.no_fetch, studies=args.studies)
     columns = ["step", "seconds", "peak_mb", "max_deviation", "tolerance", "ok"]
     rows = table(report["steps"], columns)
     closing = "All equal within tolerance." if report["ok"] else "Not equal: see the lines above."

@@ -83,7 +83,8 @@ def _tiles(result: Result) -> list[Tile]:
         f"{result.summary['seeds']} seeds, {count(int(table['n_test'].sum()))} test items",
     ))  # fmt: skip
     tiles.append(Tile(
-        "Took", seconds(result.summary["piece_seconds"]), "one thread; heads and anchors included",
+        "Took", seconds(result.summary["piece_seconds"]),
+        "wall time of all pieces, one thread of a shared machine",
     ))  # fmt: skip
     return tiles
 
@@ -139,11 +140,7 @@ def _why(result: Result) -> None:
                 "Accuracy against the shrinkage of the whitening, one line a method",
                 table=curves.query("case == @case and axis == 'shrinkage'"),
             )
-            st.caption(
-                "At almost no shrinkage whitening lifts directions that are noise, and random "
-                "anchors fall; learned anchors average the noise away. The paper's own shrinkage "
-                "was not available."
-            )
+            st.caption(result.summary["explained"])
     with right:
         known = list(dict.fromkeys(result.tables["predicts"]["method"]))
         method = state.choose_one(
