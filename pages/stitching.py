@@ -69,9 +69,15 @@ def _main():
     with pickers.selection():
         dataset = pickers.dataset(ws)
     params = view.choices(ws, dataset)
+    on_study = "study" in (
+        st.session_state.get(state.key_of(view.PAGE, "tab")),
+        st.query_params.get(state.key_of(view.PAGE, "tab")),
+    )
     header(
         "Can I swap the encoder and keep the head?",
-        [
+        ["Stitching", "the stored study: every encoder on every data set"]
+        if on_study
+        else [
             "Stitching",
             dataset.title,
             plural(

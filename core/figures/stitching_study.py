@@ -16,7 +16,6 @@ from core.figures.style import (
     compact,
     empty,
     layout,
-    null_band,
     rgba,
 )
 from core.results import Result
@@ -85,7 +84,7 @@ def methods(result: Result, case: str, scope: str) -> go.Figure:
                   annotation_text="chance", annotation_position="top")  # fmt: skip
     layout(
         fig, title=f"{about['title']}: accuracy of swapped heads, {scope}",
-        x="accuracy, % [95 % interval over seeds and pairs]", height=150 + 30 * len(part),
+        x="accuracy, % [95 %]", height=150 + 30 * len(part),
     )  # fmt: skip
     fig.update_layout(legend={"y": 1.06})
     fig.update_yaxes(categoryorder="array", categoryarray=[short(m) for m in part["method"]])
@@ -105,7 +104,7 @@ def claims(result: Result) -> go.Figure:
         return empty("The methods of the published statements were not run.")
     titles = result.summary["case_titles"]
     labels = [
-        titles[c] + ("" if s == "all pairs" else f"<br><i>{s}</i>")
+        _wrapped(titles[c]) + ("" if s == "all pairs" else f"<br><i>{s}</i>")
         for c, s in zip(found["case"], found["scope"], strict=True)
     ]
     fig = go.Figure()
@@ -126,11 +125,16 @@ def claims(result: Result) -> go.Figure:
     fig.add_vline(x=0, line={"color": LINE, "dash": "dot"})
     layout(
         fig, title="The published ordering, on each data set", height=190 + 44 * len(set(labels)),
-        x="difference in accuracy, points [95 % interval]",
+        x="difference, points [95 %]",
     )  # fmt: skip
     fig.update_layout(legend={"y": 1.04})
     fig.update_yaxes(autorange="reversed")
     return fig
+
+
+def _wrapped(title: str) -> str:
+    """Break a title at its comma, so that it leaves room on a phone."""
+    return title.replace(", ", ",<br>")
 
 
 def curve(result: Result, case: str, axis: str, *, height: int = 360) -> go.Figure:
@@ -176,10 +180,10 @@ def predicts(result: Result, method: str, *, height: int = 360) -> go.Figure:
     part = table[table["method"] == method]
     if not len(part):
         return empty("This method was not run.", height=height)
-    names = {**result.summary["case_titles"], "all": "all, ranked within each"}
+    titles = {**result.summary["case_titles"], "all": "all, ranked within each"}
+    names = {case: _wrapped(title) for case, title in titles.items()}
     order = [c for c in names if c in set(part["case"])]
     fig = go.Figure()
-    null_band(fig, -0.2, 0.2, axis="x")
     for at, (measure, words) in enumerate(MEASURES.items()):
         mine = part[part["measure"] == measure].set_index("case").loc[order].reset_index()
         known = mine["low"].notna()
@@ -204,7 +208,7 @@ def predicts(result: Result, method: str, *, height: int = 360) -> go.Figure:
     fig.add_vline(x=0, line={"color": ROLE["null"], "dash": "dot"})
     layout(
         fig, title=f"Which similarity predicts what a swap keeps? {short(method)}",
-        x="Spearman's rho over pairs [95 % interval]", height=max(height, 170 + 36 * len(order)),
+        x="Spearman's rho [95 %]", height=max(height, 170 + 36 * len(order)),
     )  # fmt: skip
     fig.update_xaxes(range=[-1.08, 1.08])
     fig.update_yaxes(autorange="reversed")

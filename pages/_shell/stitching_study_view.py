@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from core import analyses
@@ -158,7 +159,9 @@ def _advice(result: Result) -> None:
     st.header("Which encoder can replace which", anchor=False)
     titles = result.summary["case_titles"]
     names = result.summary["titles"]
-    frame = result.tables["advice"].sort_values("retention", ascending=False)
+    frame = result.tables["advice"].sort_values(
+        ["case", "retention"], ascending=[True, False], key=lambda c: _in_order(c, list(titles))
+    )
     shown = frame.assign(
         case=[titles[c] for c in frame["case"]],
         i=[names[m] for m in frame["i"]], j=[names[m] for m in frame["j"]],
@@ -180,5 +183,14 @@ def _advice(result: Result) -> None:
             "low": number("from", format="%.1f", help="95 % interval, concepts resampled"),
             "high": number("to", format="%.1f"), "verdict": "Verdict",
         },
-        alt="Every swap with what it keeps, best first",
+        alt="Every swap with what it keeps, best first on each data set",
     )  # fmt: skip
+    st.caption(
+        "The best method with anchors of each data set; intervals by drawing whole concepts anew. "
+        "Above 100 % the own head of the replacement is the weak one."
+    )
+
+
+def _in_order(column: pd.Series, names: list[str]) -> pd.Series:
+    """Return the sort key of a column: the order of the data sets, or the number itself."""
+    return column.map(names.index) if column.name == "case" else column
