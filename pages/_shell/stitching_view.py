@@ -18,7 +18,7 @@ from core.stitching.spaces import MARK
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile, table
-from pages._shell.words import percent, plural, plus_minus, safe, tip
+from pages._shell.words import number, percent, plural, plus_minus, safe, tip
 
 PAGE = "stitching"
 SHRINKAGES = ("auto", "lw", "0", "0.05", "0.2", "0.5", "0.8", "1")
@@ -290,6 +290,7 @@ def cell(
         f"{plural(len(mine), 'item')} of {result.summary['n']:,} fail here though that own head "
         "is right."
     )
+    _alike(result, i, j)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         wrong = {
@@ -320,6 +321,19 @@ def cell(
             f"Confusion of the head of {names[i]} on features of {names[j]}",
         )
     return method, i, j
+
+
+def _alike(result: Result, i: str, j: str) -> None:
+    """Say how alike the two encoders of the open cell are."""
+    table = result.tables["similarity"]
+    row = table[((table["i"] == i) & (table["j"] == j)) | ((table["i"] == j) & (table["j"] == i))]
+    if len(row):
+        one = row.iloc[0]
+        st.caption(
+            f"The two encoders on the test items: linear CKA {number(one['cka'])}, shared "
+            f"neighbours {number(one['mutual_knn'])} (by chance {number(one['mutual_chance'])}), "
+            f"Procrustes distance {number(one['procrustes'])}."
+        )
 
 
 def short_captions(dataset: Dataset, ids: pd.Series) -> dict[int, str]:
