@@ -49,6 +49,9 @@ class TextOptions:
     header: bool | None = None
 
 
+_DRAWINGS = {".svg", ".svgz", ".eps", ".ps", ".pdf", ".html", ".htm", ".xml"}
+
+
 def open_source(
     what: str | Path | pd.DataFrame,
     *,
@@ -96,6 +99,12 @@ def open_source(
         raise BadInput(f"{path.name} is no zip archive.", "Pack it as zip; others are not read.")
     if suffix(path.name) in PICTURES:
         raise BadInput(f"{path.name} is one picture.", "Give the folder it lies in.")
+    if suffix(path.name) in _DRAWINGS:
+        # As text it would become a row of markup, which nobody means.
+        raise BadInput(
+            f"{path.name} is a drawing or a page in markup, which is not read.",
+            "Render it to PNG, or save its table as CSV.",
+        )
     reader = _reader(path, path.name, limits, options)
     beside = FolderTree(path.parent, limits) if _names_files(reader) else None
     return TableSource(path.name, [(reader, "")], limits, beside)
