@@ -27,6 +27,8 @@ ANALYSES: dict[str, str] = {
     "transfer": "core.radar.analysis",
     "quality": "core.quality.analysis",
     "contrast": "core.contrast.analysis",
+    "alignment": "core.contrast.alignment",
+    "contrast-study": "core.contrast.study",
     "stitching": "core.stitching.analysis",
     "stitching-study": "core.stitching.study",
     "explore": "core.compare.analysis",

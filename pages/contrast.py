@@ -7,7 +7,10 @@ import streamlit as st
 from core.contrast.analysis import DEFAULTS
 from core.errors import BadInput
 from core.figures import contrast as figures
-from pages._shell import charts, contrast_view, pickers, state
+from core.figures import contrast_more as more
+from pages._shell import charts, contrast_out, contrast_view, pickers, state
+from pages._shell.contrast_align_view import alignment
+from pages._shell.contrast_study_view import study
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header, state_panel, table, verdict
 from pages._shell.state import workspace
@@ -15,7 +18,23 @@ from pages._shell.words import as_text, plural, tip
 
 PAGE = contrast_view.PAGE
 SIZES = ("automatic", 3, 4, 6, 8, 12, 20, 30)
-EPSILONS = (2.0, 1.2, 1.5, 3.0, 5.0, 10.0, 20.0)  # the default first, as links need it
+# The default first, as links need it.
+EPSILONS = {
+    "floor": (2.0, 1.2, 1.5, 3.0, 5.0, 10.0, 20.0),
+    "quantile": (0.9, 0.5, 0.7, 0.95, 0.99),
+    "fraction": (0.3, 0.1, 0.2, 0.5, 0.8, 1.0),
+}
+MODES = {
+    "floor": "identical samples",
+    "quantile": "quantile of B's eigenvalues",
+    "fraction": "share of B's largest eigenvalue",
+}
+VIEWS = {
+    "pair": "This pair",
+    "study": "Every pair",
+    "align": "Alignment",
+    "reopen": "Open an export",
+}
 
 
 def _choices(ws, dataset):
@@ -37,13 +56,43 @@ def _choices(ws, dataset):
             help=tip("group size"),
             disabled=kernel == "cosine",
         )
+        mode = state.select(
+            PAGE,
+            "epsilon_mode",
+            "Unit of epsilon",
+            tuple(MODES),
+            show=MODES.get,
+            help="All three are bounds on how strongly B may see a direction; the spectra show it.",
+        )
         epsilon = state.select(
             PAGE,
-            "epsilon",
+            "epsilon" if mode == "floor" else f"epsilon_{mode}",
             "Epsilon",
-            EPSILONS,
+            EPSILONS[mode],
             help="1.2: groups that B truly scatters. 10: groups that B only holds looser.",
         )
+        centred = state.switch(
+            PAGE,
+            "centred",
+            "Take the feature means off",
+            default=True,
+            help="Off as in the paper: the direction that all samples share comes first.",
+        )
+        rotation = state.switch(
+            PAGE,
+            "rotation",
+            "Rotate the directions (varimax)",
+            help="Takes apart groups of equal strength; certificates speak of the unrotated.",
+        )
+        wide = state.select(
+            PAGE,
+            "features",
+            "Random features",
+            ("none", 250, 500, 1000),
+            show=lambda r: "none: exact kernels" if r == "none" else f"{r:,} frequencies",
+            help="Only large data need them: they cannot see groups below n / r samples.",
+        )
+        orthogonal = state.switch(PAGE, "orthogonal", "Orthogonal frequencies")
         count = state.whole(PAGE, "count", "Directions", low=1, high=30, default=10)
         seed = state.whole(PAGE, "seed", "Seed", low=0, high=999, default=0, help=tip("seed"))
     target, reference = contrast_view.pair(ws, dataset)
@@ -70,6 +119,11 @@ def _choices(ws, dataset):
         "kernel": kernel,
         "group_size": None if size == "automatic" or kernel == "cosine" else size,
         "epsilon": epsilon,
+        "epsilon_mode": mode,
+        "centered": centred,
+        "rotation": rotation,
+        "n_features": None if wide == "none" else wide,
+        "orthogonal": orthogonal and wide != "none",
         "n_directions": count,
         "seed": seed,
     }
@@ -136,10 +190,28 @@ def _evidence(dataset, result, row):
             "Best objective over epsilon, with SPEC's point",
             table=result.tables.get("epsilon_path"),
         )
+    _comparison(result)
+
+
+def _comparison(result):
+    """Spectra with epsilon and the resolution limit, overlaps, and simpler answers beside KODA."""
     left, right = st.columns(2)
     with left:
         charts.figure(
             figures.spectra(result), "contrast_spectra", "Leading eigenvalues of both kernels"
+        )
+    with right:
+        charts.figure(
+            more.overlaps(result), "contrast_overlaps", "Jaccard overlap of every two sets"
+        )
+    st.header("Beside simpler answers", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        charts.figure(
+            more.agreement(result),
+            "contrast_agreement",
+            "Agreement of k-means in each embedding with the sets of each method",
+            table=result.tables.get("agreement"),
         )
     with right:
         st.html('<p class="th-figtitle">KODA beside simpler answers, first five sets each</p>')
@@ -157,11 +229,22 @@ def _main():
     head = st.container()
     params = _choices(ws, dataset)
     a, b = (pickers.model_title(params[k]) for k in ("target", "reference"))
+    view = state.choose_one(
+        PAGE, "view", "View", tuple(VIEWS), show=VIEWS.get, label_visibility="collapsed"
+    )
     with head:
         header(
             "What does A see that B misses?",
             ["KODA", dataset.title, f"A: {a}", f"B: {b}", plural(dataset.n, "item")],
         )
+    if view != "pair":
+        contrast_view.styles()
+        {
+            "study": lambda: study(ws),
+            "align": lambda: alignment(ws, params),
+            "reopen": lambda: contrast_out.reopened(ws),
+        }[view]()
+        return
     result = result_or_run(
         "contrast",
         params,
@@ -183,7 +266,7 @@ def _main():
         return
     contrast_view.styles()
     row = _groups(ws, dataset, result)
-    contrast_view.export(ws, dataset, result)
+    contrast_out.downloads(ws, dataset, result)
     _evidence(dataset, result, row)
     explain(
         read=[

@@ -20,6 +20,8 @@ COMMANDS = {
     "transfer": ("transfer", "Will these sources help? RADAR: layerwise divergence and blends."),
     "quality": ("quality", "Which model suits my data? Label-free metrics and probes."),
     "contrast": ("contrast", "What does A see that B misses? KODA: certified clusters."),
+    "contrast-study": ("contrast-study", "Contrast every pair of image encoders, both ways."),
+    "align": ("alignment", "Can B learn what A holds together? An adapter on held-out halves."),
     "stitch": ("stitching", "Can I swap the encoder and keep the head? Stitching matrices."),
     "explore": ("explore", "Where is everything? A 2-D map of a dataset under an encoder."),
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from core.contrast.types import EPSILON_MODES
 from core.errors import BadInput, NotFound
 from core.results import Result
 from core.types import LeftOut
@@ -38,7 +39,9 @@ DEFAULTS: dict[str, Any] = {
     "epsilon_mode": "floor",
     "n_features": None,
     "n_directions": 10,
+    "orthogonal": False,
     "centered": True,
+    "rotation": False,
     "seed": 0,
 }
 _TEXT_MODEL = "demo/minilm-l6"
@@ -102,13 +105,29 @@ def _check_numbers(full: dict[str, Any]) -> None:
     for name, low, high in (("n_directions", 1, 50), ("seed", 0, 2**31)):
         if not isinstance(full[name], int) or not low <= full[name] <= high:
             raise BadInput(f"{name}={full[name]!r} must be a whole number, {low} to {high:,}.")
-    full["epsilon"] = float(full["epsilon"])
-    if not full["epsilon"] > 0.0:
-        raise BadInput(f"epsilon={full['epsilon']} must be above 0.", "The default is 2.")
+    _check_epsilon(full)
+    for name in ("centered", "rotation", "orthogonal"):
+        if not isinstance(full[name], bool):
+            raise BadInput(f"{name}={full[name]!r} must be true or false.")
+    if full["n_features"] is not None and (
+        not isinstance(full["n_features"], int) or not 1 <= full["n_features"] <= 20_000
+    ):
+        raise BadInput(f"n_features={full['n_features']!r} must lie between 1 and 20,000.")
     if full["group_size"] is not None:
         full["group_size"] = float(full["group_size"])
         if full["group_size"] <= 1.0:
             raise BadInput(f"group_size={full['group_size']} must be above 1.", "3 is fine.")
+
+
+def _check_epsilon(full: dict[str, Any]) -> None:
+    if full["epsilon_mode"] not in EPSILON_MODES:
+        raise BadInput(
+            f"epsilon_mode={full['epsilon_mode']!r} is not known.",
+            f"Use one of {', '.join(EPSILON_MODES)}.",
+        )
+    full["epsilon"] = float(full["epsilon"])
+    if not full["epsilon"] > 0.0:
+        raise BadInput(f"epsilon={full['epsilon']} must be above 0.", "The default is 2.")
 
 
 def compute(
@@ -128,51 +147,83 @@ def compute(
     Returns
     -------
     Result
-        Tables ``directions``, ``members``, ``neighbours``, ``similarities``, ``epsilon_path``,
-        ``scale_path`` and ``comparison``; arrays ``ids``, ``directions``, ``map_a``, ``map_b``,
+        Tables ``directions``, ``members``, ``neighbours``, ``similarities``, ``overlaps``,
+        ``attribution`` (two modalities), ``scale_path``, ``epsilon_path``, ``comparison`` and
+        ``agreement``; arrays ``ids``, ``directions``, ``map_a``, ``map_b``,
         ``spectrum_a`` and ``spectrum_b``.
     """
     from core.contrast import report
+    from core.contrast.honesty import resolution, stability
     from core.contrast.methods import koda
     from core.linalg.kernels import Kernel
 
-    items, tables, left_out = _inputs(workspace, params)
+    items, tables, left_out = read_inputs(workspace, params)
     step = _steps(progress)
     result = koda(
         *tables,
         kernel=params["kernel"],
         group_size=params["group_size"],
         n_features=params["n_features"],
+        orthogonal=params["orthogonal"],
         epsilon=params["epsilon"],
         epsilon_mode=params["epsilon_mode"],
         n_directions=min(params["n_directions"], len(items)),
         centered=params["centered"],
         seed=params["seed"],
-        progress=step(0.0, 0.8),
+        progress=step(0.0, 0.7),
     )
     a, b = (s for s in result.similarities if isinstance(s, Kernel))
-    views = (report.cosine_view(a), report.cosine_view(b))
-    clusters = result.clusters(seed=params["seed"])
+    clusters = result.clusters(seed=params["seed"], rotate=params["rotation"])
+    step(0.7, 0.1)(0.0, "scoring the sets")
+    found = _tables(result, clusters, (a, b), items, params["seed"])
+    step(0.8, 0.1)(0.0, "finding the sets again on other samples")
+    again = stability(clusters, a, b, result.epsilon, seed=params["seed"])
+    found["directions"]["stability"] = found["directions"]["direction"].map(again)
+    step(0.9, 0.1)(0.0, "walking the epsilon path")
+    found["epsilon_path"] = report.epsilon_table(a, b, result.epsilon, seed=params["seed"])
     ids = items["id"].to_numpy(dtype=np.int64)
-    step(0.8, 0.1)(0.0, "scoring the sets")
+    summary = _summary(params, result, found["directions"], clusters, len(items))
+    summary |= {"resolution_a": _plain(resolution(a)), "resolution_b": _plain(resolution(b))}
+    arrays = {"ids": ids, "directions": result.directions.astype(np.float32)}
+    arrays |= _maps(a, b) | _spectra(a, b, params["seed"])
+    return Result(KIND, params, summary, found, arrays, tuple(left_out))
+
+
+def _tables(
+    result: KodaResult,
+    clusters: list[Cluster],
+    kernels: tuple[Kernel, Kernel],
+    items: pd.DataFrame,
+    seed: int,
+) -> dict[str, pd.DataFrame]:
+    """Everything the page shows of the sets, as tables."""
+    from core.contrast import report
+    from core.contrast.agreement import agreement_table, baseline_sets
+    from core.contrast.honesty import attribution_table, overlaps_table
+
+    a, b = kernels
+    views = (report.cosine_view(a), report.cosine_view(b))
+    ids = items["id"].to_numpy(dtype=np.int64)
     chosen = next(
         (p.group_size for p in result.scale_path if np.isclose(p.factor_a, a.factor)),
         result.group_size,
     )
-    found = {
-        "directions": report.directions_table(result, clusters, (a, b), items),
+    sets = baseline_sets(clusters, a, b, first=5, seed=seed)
+    return {
+        "directions": report.directions_table(result, clusters, kernels, items),
         "members": report.members_table(clusters, ids),
         "neighbours": report.neighbours_table(clusters, views, ids),
-        "similarities": report.similarities_table(clusters, views, seed=params["seed"]),
+        "similarities": report.similarities_table(clusters, views, seed=seed),
+        "overlaps": overlaps_table(clusters),
+        "attribution": attribution_table(clusters, kernels, seed=seed),
         "scale_path": report.scale_table(result.scale_path, chosen),
-        "comparison": report.comparison_table(clusters, a, b, seed=params["seed"]),
+        "comparison": report.comparison_table(sets, a, b),
+        "agreement": agreement_table(sets, a, b, seed=seed),
     }
-    step(0.9, 0.1)(0.0, "walking the epsilon path")
-    found["epsilon_path"] = report.epsilon_table(a, b, result.epsilon, seed=params["seed"])
-    summary = _summary(params, result, found["directions"], clusters, len(items))
-    arrays = {"ids": ids, "directions": result.directions.astype(np.float32)}
-    arrays |= _maps(a, b) | _spectra(a, b, params["seed"])
-    return Result(KIND, params, summary, found, arrays, tuple(left_out))
+
+
+def _plain(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _steps(progress: Progress | None) -> Callable[[float, float], Progress]:
@@ -186,7 +237,7 @@ def _steps(progress: Progress | None) -> Callable[[float, float], Progress]:
     return part
 
 
-def _inputs(
+def read_inputs(
     workspace: Workspace, params: dict[str, Any]
 ) -> tuple[pd.DataFrame, list[dict[str, np.ndarray]], list[LeftOut]]:
     """Items and both sides' features, aligned by id, without exact duplicates."""
@@ -256,9 +307,18 @@ def _summary(
         "worst_rel_gap": worst if np.isfinite(worst) else None,
         "certified": all(s not in ("not certified", "infeasible") for s in result.status),
         "bandwidths": result.bandwidths,
-        "notes": list(result.notes),
+        "notes": [*result.notes, *_rotated(params)],
         "modality": params["modality"],
     }
+
+
+def _rotated(params: dict[str, Any]) -> list[str]:
+    if not params["rotation"]:
+        return []
+    return [
+        "The directions were rotated (varimax) before the sets were taken: the certificates speak "
+        "of the unrotated directions."
+    ]
 
 
 def _headline(directions: pd.DataFrame, groups: pd.DataFrame | None) -> str:

@@ -82,14 +82,17 @@ def spec(
 
 
 def feature_pair(
-    a: Kernel, b: Kernel, n_features: int | None, seed: int
+    a: Kernel, b: Kernel, n_features: int | None, seed: int, *, orthogonal: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the feature tables of two kernels, with independent seeds for A and B."""
     if a.kind == "cosine":
         wide = n_features or 3000
         return cosine_features(a, wide, seed=seed), cosine_features(b, wide, seed=seed + 1)
     count = n_features or 1000
-    return fourier_features(a, count, seed=seed), fourier_features(b, count, seed=seed + 1)
+    return (
+        fourier_features(a, count, seed=seed, orthogonal=orthogonal),
+        fourier_features(b, count, seed=seed + 1, orthogonal=orthogonal),
+    )
 
 
 def spec_dense(

@@ -43,6 +43,7 @@ def koda(
     kernel: str = "rbf",
     group_size: float | None = None,
     n_features: int | None = None,
+    orthogonal: bool = False,
     epsilon: float | None = None,
     epsilon_mode: str = "unit_trace",
     n_directions: int = 10,
@@ -65,6 +66,8 @@ def koda(
     n_features : int, optional
         Random frequencies (rbf) or projections (product of cosines) per kernel. None: exact
         kernels up to 10,000 samples, 1,000 frequencies above.
+    orthogonal : bool
+        Orthogonal blocks of random frequencies: the same mean, less variance.
     epsilon : float, optional
         Bound on the reference; None: 2 / n in unit trace, that is two identical samples.
     epsilon_mode : {"unit_trace", "floor", "quantile", "fraction"}
@@ -118,6 +121,7 @@ def koda(
         epsilon=value,
         epsilon_mode=mode,
         n_features=n_features,
+        orthogonal=orthogonal,
         n_directions=n_directions,
         seed=seed,
         progress=later,
@@ -133,6 +137,7 @@ def koda_kernels(
     epsilon: float = 2.0,
     epsilon_mode: str = "floor",
     n_features: int | None = None,
+    orthogonal: bool = False,
     n_directions: int = 10,
     seed: int = 0,
     progress: Progress | None = None,
@@ -147,7 +152,7 @@ def koda_kernels(
     if plain_cosine or n_features is not None or a.n > EXACT_LIMIT:
         if n_features is None and a.kind == "rbf":
             n_features = DEFAULT_FREQUENCIES
-        phi_a, phi_b = feature_pair(a, b, n_features, seed)
+        phi_a, phi_b = feature_pair(a, b, n_features, seed, orthogonal=orthogonal)
         result = koda_features(
             phi_a,
             phi_b,

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from core.contrast.baseline import spec_dense
-from core.contrast.clusters import coherence, extract_clusters, neighbours_of_set
+from core.contrast.clusters import coherence, neighbours_of_set, quotient
 from core.contrast.columns import solve_columns
 from core.contrast.inputs import lapack_thread
 from core.contrast.types import Cluster, KodaResult, ScalePoint
@@ -114,11 +114,27 @@ def _names(cluster: Cluster, vocabulary: Vocabulary, items: pd.DataFrame) -> dic
     )
     words = _words(cluster.rows, vocabulary, items, label if label_share >= 0.5 else "")
     record["words"] = ", ".join(words)
-    title = ", ".join(words) or (label if label_share >= 0.5 else "") or "mixed"
-    if style and style_share >= STYLE_PURITY:
-        title = f"{title} of {style}"
-    record["title"] = title
+    group = next((value for value, share in finer if share >= SUBGROUP_PURITY), "")
+    title = title_of(words, group or (label if label_share >= 0.5 else ""), finer=bool(group))
+    record["title"] = f"{title} of {style}" if style and style_share >= STYLE_PURITY else title
     return record
+
+
+def title_of(words: list[str], group: str, *, finer: bool) -> str:
+    """Return what a set is called: its finer group with the words that add to it, else words.
+
+    Examples
+    --------
+    >>> title_of(["frown", "face"], "face-concerned", finer=True)
+    'face concerned: frown'
+    >>> title_of([], "Animals", finer=False), title_of([], "", finer=False)
+    ('Animals', 'mixed')
+    """
+    if not finer:
+        return ", ".join(words) or group or "mixed"
+    named = group.replace("-", " ").replace("_", " ")
+    more = [w for w in words if w.rstrip("s") not in named.lower()]
+    return f"{named}: {', '.join(more)}" if more else named
 
 
 def _words(rows: np.ndarray, vocabulary: Vocabulary, items: pd.DataFrame, label: str) -> list[str]:
@@ -257,39 +273,37 @@ def epsilon_table(
     return pd.DataFrame(records)
 
 
-def comparison_table(
-    clusters: list[Cluster], a: Kernel, b: Kernel, *, seed: int, first: int = 5
-) -> pd.DataFrame:
-    """Return KODA beside SPEC, kernel PCA of A and random sets: means over their first sets."""
+def comparison_table(sets: dict[str, list[np.ndarray]], a: Kernel, b: Kernel) -> pd.DataFrame:
+    """Return KODA beside simpler answers: means over their first sets.
+
+    Parameters
+    ----------
+    sets : dict
+        From :func:`core.contrast.agreement.baseline_sets`.
+    a, b : Kernel
+
+    Returns
+    -------
+    DataFrame
+        Columns ``method``, ``k_a``, ``k_b``, ``quotient``, ``median_size``, ``groups`` (sets
+        that read as groups: at most a tenth of the samples, coherence of at least 0.12 under
+        A) and ``sets``.
+    """
     columns = ["method", "k_a", "k_b", "quotient", "median_size", "groups", "sets"]
-    rows = [_summary("KODA", clusters[:first], a.n)]
-    if a.n <= DENSE_LIMIT and clusters:
-        A, B = a.dense(), b.dense()
-        for name, eta in (("SPEC", 1.0), ("Kernel PCA of A", 0.0)):
-            with lapack_thread():
-                found = spec_dense(A, B, eta=eta, n_directions=first, seed=seed)
-            sets = extract_clusters(found.directions, a, b, seed=seed)
-            rows.append(_summary(name, sets, a.n))
-    if clusters:
-        rng = np.random.default_rng(seed)
-        size = int(np.median([len(c.rows) for c in clusters[:first]]))
-        picks = [rng.choice(a.n, min(size, a.n), replace=False) for _ in range(50)]
-        k_a = float(np.mean([coherence(a, p) for p in picks]))
-        k_b = float(np.mean([coherence(b, p) for p in picks]))
-        ratio = (1 + (size - 1) * k_a) / (1 + (size - 1) * k_b)
-        rows.append(["Random sets", k_a, k_b, ratio, float(size), 0, 50])
-    return pd.DataFrame([r for r in rows if r], columns=columns)
+    return pd.DataFrame([_summary(m, rows, a, b) for m, rows in sets.items()], columns=columns)
 
 
-def _summary(name: str, sets: list[Cluster], n: int) -> list[object]:
-    if not sets:
-        return []
+def _summary(name: str, sets: list[np.ndarray], a: Kernel, b: Kernel) -> list[object]:
+    sizes = [len(rows) for rows in sets]
+    k_a, k_b = [coherence(a, r) for r in sets], [coherence(b, r) for r in sets]
+    ratios = [quotient(*one) for one in zip(sizes, k_a, k_b, strict=True)]
+    most = max(a.n / 10, 8.0)
     return [
         name,
-        float(np.mean([c.coherence_a for c in sets])),
-        float(np.mean([c.coherence_b for c in sets])),
-        float(np.mean([c.quotient for c in sets])),
-        float(np.median([c.size for c in sets])),
-        sum(c.is_group(n) for c in sets),
+        float(np.mean(k_a)),
+        float(np.mean(k_b)),
+        float(np.mean(ratios)),
+        float(np.median(sizes)),
+        sum(s <= most and k >= 0.12 for s, k in zip(sizes, k_a, strict=True)),
         len(sets),
     ]

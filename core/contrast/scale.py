@@ -15,10 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.contrast.clusters import coherence, orient, participation_ratio, set_size
-from core.contrast.sequence import Progress, solve_sequence
+from core.contrast.sequence import Direction, Progress, solve_sequence
 from core.contrast.types import ScalePoint
 from core.errors import BadInput
-from core.linalg.kernels import DENSE_LIMIT, Kernel, leading_eigenvalue, match_group_size
+from core.linalg.kernels import (
+    DENSE_LIMIT,
+    Kernel,
+    LeadingValues,
+    leading_eigenvalue,
+    match_group_size,
+)
 
 GROUP_SIZES = (3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 30.0)
 MOST_SIZE, LEAST_COHERENCE = 40.0, 0.12
@@ -65,6 +71,7 @@ def automatic_scale(
     epsilon: float,
     *,
     group_sizes: tuple[float, ...] = GROUP_SIZES,
+    whole_path: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Scale:
@@ -82,6 +89,8 @@ def automatic_scale(
         Raw bound on x' K_B x.
     group_sizes : tuple of float
         Candidates, in any order.
+    whole_path : bool
+        Look at every candidate; else stop at the first that will do, from the widest down.
     seed : int
     progress : callable, optional
 
@@ -95,19 +104,30 @@ def automatic_scale(
         picked = np.random.default_rng(seed).choice(target.n, DENSE_LIMIT, replace=False)
         rows = np.sort(picked)
     small_a, small_b = target.subset(rows), reference.subset(rows)
+    leading = (LeadingValues(small_a, seed), LeadingValues(small_b, seed))
+
+    def judge(m: float, quick: bool) -> ScalePoint:
+        return judge_scale(small_a, small_b, m, epsilon, seed=seed, leading=leading, quick=quick)
+
     path: list[ScalePoint] = []
     refused = ""
-    wanted = [m for m in sorted(group_sizes) if m < len(rows)]
+    wanted = [m for m in sorted(group_sizes, reverse=True) if m < len(rows)]
     for number, m in enumerate(wanted):
         if progress is not None:
             progress(number / len(wanted), f"looking at groups of about {m:g}")
         try:
-            path.append(judge_scale(small_a, small_b, m, epsilon, seed=seed))
+            path.append(judge(m, not whole_path))
         except BadInput as err:
             # A candidate below the largest set of duplicates cannot be reached; larger ones can.
             refused = str(err)
+        if path and path[-1].passed >= _ENOUGH and not whole_path:
+            break
+    path.reverse()
     if not path:
         raise BadInput(refused or f"{len(rows)} rows are too few for any group size.")
+    if not whole_path and not any(p.passed >= _ENOUGH for p in path):
+        # None will do, so the second best is wanted: what was cut short is looked at in full.
+        path = [judge(p.group_size, False) for p in path]
     best, note = _choose(path)
     kernel_a, kernel_b = target.with_factor(best.factor_a), reference.with_factor(best.factor_b)
     whole = len(rows) == target.n
@@ -118,29 +138,47 @@ def automatic_scale(
 
 
 def judge_scale(
-    target: Kernel, reference: Kernel, group_size: float, epsilon: float, *, seed: int = 0
+    target: Kernel,
+    reference: Kernel,
+    group_size: float,
+    epsilon: float,
+    *,
+    seed: int = 0,
+    leading: tuple[LeadingValues | None, LeadingValues | None] = (None, None),
+    quick: bool = False,
 ) -> ScalePoint:
-    """Find the first five directions at one group size and score their sets."""
-    a = match_group_size(target, group_size, rtol=2e-3, seed=seed)
-    b = match_group_size(reference, group_size, rtol=2e-3, seed=seed)
-    found = solve_sequence(
-        a.dense(), b.dense(), epsilon, _DIRECTIONS, tol=1e-4, seed=seed, certify=False
-    )
-    sizes, inside_a, inside_b = [], [], []
-    for step in found:
-        if step.solution.status == "infeasible":
-            continue
+    """Find the first five directions at one group size and score their sets.
+
+    ``quick`` stops once too many sets have failed for the scale to be chosen.
+    """
+    a = match_group_size(target, group_size, rtol=2e-3, seed=seed, known=leading[0])
+    b = match_group_size(reference, group_size, rtol=2e-3, seed=seed, known=leading[1])
+    sizes: list[float] = []
+    inside_a: list[float] = []
+    inside_b: list[float] = []
+
+    def judge(step: Direction) -> bool:
         x = orient(step.y[None])[0]
         ratio = participation_ratio(x)
         members = np.argsort(-x, kind="stable")[: set_size(ratio, len(x))]
         sizes.append(ratio)
         inside_a.append(coherence(a, members))
         inside_b.append(coherence(b, members))
-    passed = sum(
-        s <= MOST_SIZE and c >= LEAST_COHERENCE for s, c in zip(sizes, inside_a, strict=True)
+        failed = len(sizes) - _passed(sizes, inside_a)
+        return quick and failed > _DIRECTIONS - _ENOUGH
+
+    solve_sequence(
+        a.dense(), b.dense(), epsilon, _DIRECTIONS, tol=1e-4, seed=seed, certify=False, enough=judge
     )
+    passed = _passed(sizes, inside_a)
     return ScalePoint(
         group_size, a.factor, b.factor, tuple(sizes), tuple(inside_a), tuple(inside_b), passed
+    )
+
+
+def _passed(sizes: list[float], coherences: list[float]) -> int:
+    return sum(
+        s <= MOST_SIZE and c >= LEAST_COHERENCE for s, c in zip(sizes, coherences, strict=True)
     )
 
 

@@ -47,6 +47,7 @@ def solve_sequence(
     seed: int = 0,
     certify: bool = True,
     progress: Progress | None = None,
+    enough: Callable[[Direction], bool] | None = None,
 ) -> list[Direction]:
     """Find directions one after another for matrices that are held.
 
@@ -60,6 +61,8 @@ def solve_sequence(
         As in :func:`core.contrast.koda_dense`; ``certify=False`` skips the Cholesky proof.
     progress : callable, optional
         Called with (share done, message).
+    enough : callable, optional
+        Called with each direction found; True ends the sequence.
     """
     found: list[Direction] = []
     reflectors: list[np.ndarray] = []
@@ -82,6 +85,8 @@ def solve_sequence(
         floor = floor or _ROUNDING * solution.scale
         found.append(Direction(solution, _lifted(solution.x, reflectors), certificate))
         if solution.status == "infeasible" or A.shape[0] == 1:
+            break
+        if enough is not None and enough(found[-1]):
             break
         v = _reflector(solution.x)
         reflectors.append(v)

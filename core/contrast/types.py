@@ -172,7 +172,9 @@ class KodaResult:
         """Gap as a share of lmax(K_A), shape (k,)."""
         return self.gap / np.maximum(self.scale, 1e-300)
 
-    def clusters(self, size: int | None = None, *, seed: int = 0) -> list[Cluster]:
+    def clusters(
+        self, size: int | None = None, *, seed: int = 0, rotate: bool = False
+    ) -> list[Cluster]:
         """Return the samples each feasible direction ranks first, with honesty scores.
 
         Parameters
@@ -181,11 +183,16 @@ class KodaResult:
             Samples a cluster; by default min(max(round(participation ratio), 8), 200).
         seed : int
             Seed of the random sets behind the z-scores.
+        rotate : bool
+            Varimax rotation of the directions first; the certificates speak of the unrotated.
         """
-        from core.contrast.clusters import extract_clusters
+        from core.contrast.clusters import extract_clusters, varimax
 
         feasible = [k for k, s in enumerate(self.status) if s != "infeasible"]
-        found = extract_clusters(self.directions[feasible], *self.similarities, size, seed=seed)
+        chosen = self.directions[feasible]
+        if rotate and len(chosen):
+            chosen = varimax(chosen)
+        found = extract_clusters(chosen, *self.similarities, size, seed=seed)
         return [
             Cluster(**{**vars(c), "direction": k}) for k, c in zip(feasible, found, strict=True)
         ]

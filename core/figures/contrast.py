@@ -20,12 +20,16 @@ def small(result: Result) -> go.Figure:
 
 
 def shown_directions(result: Result) -> pd.DataFrame:
-    """Return the directions that have a set (feasible ones), groups first, else by number."""
+    """Return the directions that have a set (feasible ones): named groups, groups, the rest."""
     table = result.tables["directions"]
     if "k_a" not in table:
         return table.iloc[:0]
     table = table[table["k_a"].notna()]
-    return table.sort_values(["is_group", "direction"], ascending=[False, True], kind="stable")
+    named = table["is_group"].astype(bool) & table["named"].astype(bool)
+    ranked = table.assign(_named=named)
+    order = ["_named", "is_group", "direction"]
+    ranked = ranked.sort_values(order, ascending=[False, False, True], kind="stable")
+    return ranked.drop(columns="_named")
 
 
 def coherence(result: Result, *, most: int = 12) -> go.Figure:
@@ -254,6 +258,14 @@ def spectra(result: Result) -> go.Figure:
         annotation_text="epsilon",
         annotation_position="top right",
     )
+    limit = result.summary.get("resolution_a")
+    if limit is not None:
+        fig.add_hline(
+            y=float(limit),
+            line={"color": ROLE["bad"], "dash": "dot"},
+            annotation_text="resolution limit of A",
+            annotation_position="bottom right",
+        )
     return layout(
         fig,
         title="Both kernels at the same scale",

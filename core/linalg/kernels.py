@@ -155,9 +155,19 @@ class Kernel:
         """Return the whole matrix; refused above 3,000 rows."""
         if self.n > DENSE_LIMIT:
             raise BadInput(f"A dense kernel of {self.n:,} rows was asked for; 3,000 is the limit.")
-        matrix = self.block(slice(None), slice(None))
+        if self.kind == "rbf":
+            # The distances serve every bandwidth: a search over scales forms them once.
+            matrix = torch.exp(self._squared() * (-0.5 / self.factor**2))
+        else:
+            matrix = self.block(slice(None), slice(None))
         matrix.fill_diagonal_(1.0)
         return 0.5 * (matrix + matrix.T)
+
+    def _squared(self) -> torch.Tensor:
+        if "squared" not in self._known:
+            joined = self.joined()
+            self._known["squared"] = _squared_distance(joined, joined).fill_diagonal_(0.0)
+        return self._known["squared"]
 
     def __matmul__(self, x: torch.Tensor) -> torch.Tensor:
         """Return K x for a block x (n, b), never holding more than a slab of rows."""
@@ -238,7 +248,12 @@ def leading_eigenvalue(kernel: Kernel, *, tol: float = 1e-6, seed: int = 0) -> f
 
 
 def match_group_size(
-    kernel: Kernel, group_size: float, *, rtol: float = 1e-4, seed: int = 0
+    kernel: Kernel,
+    group_size: float,
+    *,
+    rtol: float = 1e-4,
+    seed: int = 0,
+    known: LeadingValues | None = None,
 ) -> Kernel:
     """Return the Gaussian kernel whose leading eigenvalue equals ``group_size``.
 
@@ -253,6 +268,10 @@ def match_group_size(
         Wanted lmax(K), between the largest set of identical rows and n.
     rtol : float
         Relative tolerance on lmax.
+    seed : int
+        Seed of Lanczos' first vector.
+    known : LeadingValues, optional
+        Of this kernel: values seen for other group sizes narrow the bracket.
 
     Raises
     ------
@@ -273,8 +292,8 @@ def match_group_size(
             f"group_size={group_size:g} is out of reach for {kernel.n:,} rows.",
             "It is a number of near-identical samples: more than 1, fewer than the rows.",
         )
-    evaluate = _LeadingValue(kernel, seed)
-    low, high = np.log(0.02), np.log(0.5)
+    evaluate = LeadingValues(kernel, seed) if known is None else known
+    low, high = evaluate.bracket(group_size)
     value_low, value_high = evaluate(low), evaluate(high)
     while value_low > group_size:
         if low < np.log(1e-4):
@@ -303,28 +322,40 @@ def match_group_size(
     return kernel.with_factor(float(np.exp(middle)))
 
 
-class _LeadingValue:
-    """lmax(K) as a function of log f; distances are formed once when they fit."""
+class LeadingValues:
+    """lmax(K) as a function of log f; what was evaluated is remembered.
 
-    def __init__(self, kernel: Kernel, seed: int) -> None:
+    Parameters
+    ----------
+    kernel : Kernel
+        Of kind "rbf"; its factor is ignored.
+    seed : int
+        Seed of Lanczos' first vector.
+    """
+
+    def __init__(self, kernel: Kernel, seed: int = 0) -> None:
         self.kernel = kernel
         device = kernel.parts[0].device
-        self.start = torch.ones((kernel.n, 1), dtype=torch.float64, device=device)
-        self.start = self.start + 0.1 * random_block(kernel.n, 1, seed=seed, device=device)
-        self.squared = None
-        if kernel.n <= DENSE_LIMIT:
-            joined = kernel.joined()
-            self.squared = _squared_distance(joined, joined).fill_diagonal_(0.0)
+        self._start = torch.ones((kernel.n, 1), dtype=torch.float64, device=device)
+        self._start = self._start + 0.1 * random_block(kernel.n, 1, seed=seed, device=device)
+        self._seen: dict[float, float] = {}
+
+    def bracket(self, group_size: float) -> tuple[float, float]:
+        """Return the narrowest interval of log f seen to hold ``group_size``, else a wide one."""
+        below = [at for at, value in self._seen.items() if value <= group_size]
+        above = [at for at, value in self._seen.items() if value >= group_size]
+        low = max(below, default=min([float(np.log(0.02)), *above]))
+        return low, min(above, default=max([float(np.log(0.5)), *below]))
 
     def __call__(self, log_factor: float) -> float:
-        factor = float(np.exp(log_factor))
-        if self.squared is None:
-            kernel = self.kernel.with_factor(factor)
-            found = top_eigenpairs(lambda x: kernel @ x, self.start, tol=1e-4)
-        else:
-            matrix = torch.exp(self.squared / (-2.0 * factor**2))
-            found = top_eigenpairs(lambda x: matrix @ x, self.start, tol=1e-4)
-        return float(found.values[0])
+        """Return lmax at a bandwidth of exp(log_factor) times the medians."""
+        at = float(log_factor)
+        if at not in self._seen:
+            kernel = self.kernel.with_factor(float(np.exp(at)))
+            operator = kernel.dense() if kernel.n <= DENSE_LIMIT else kernel
+            found = top_eigenpairs(lambda x: operator @ x, self._start, tol=1e-4)
+            self._seen[at] = float(found.values[0])
+        return self._seen[at]
 
 
 def _squared_distance(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

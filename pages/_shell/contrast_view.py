@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.data.dataset import Dataset
-from core.data.export import csv_text
 from core.errors import NotFound
 from core.figures import contrast as figures
+from core.figures import contrast_more as more
 from core.results import Result
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
@@ -115,7 +114,7 @@ def tiles(result: Result) -> list[Tile]:
         Tile(
             "widest certified gap",
             number(gap, 2),
-            "relative to the optimum; below 1e-6 is certified",
+            "of the optimum, at most; below 1e-6 is certified",
             tone="good" if summary["certified"] else "unknown",
             help=tip("gap") or "",
         ),
@@ -130,25 +129,34 @@ def tiles(result: Result) -> list[Tile]:
 
 
 def cards(
-    dataset: Dataset, table: pd.DataFrame, members: pd.DataFrame, notes: dict[str, Any]
+    dataset: Dataset,
+    table: pd.DataFrame,
+    members: pd.DataFrame,
+    notes: dict[str, Any],
+    *,
+    buttons: bool = True,
 ) -> None:
-    """Draw one card a direction: pictures, words, size, two bars, a button that opens it."""
+    """Draw one card a direction: pictures, words, size, two bars, a button that opens it.
+
+    ``members`` of directions that are not in ``table`` are passed over.
+    """
     full = max(float(table[["k_a", "k_b"]].max().max()), 1e-9)
     for row in table.to_dict("records"):
         number_ = int(row["direction"])
         with st.container(border=True):
-            st.html(_card_head(row, notes.get(str(number_), {}).get("verdict", "undecided")))
+            st.html(_card_head(row, notes.get(str(number_), {})))
             ids = members[(members["direction"] == number_) & (members["pole"] == 1)]["id"]
             grid.thumbs(
                 dataset, ids.head(_CARD_PICTURES), cell=44, label=f"Direction {number_ + 1}"
             )
             st.html(_bars(row, full))
-            st.button(
-                "Open",
-                key=f"contrast_open_{number_}",
-                on_click=_open,
-                args=(number_,),
-            )
+            if buttons:
+                st.button(
+                    "Open",
+                    key=f"contrast_open_{number_}",
+                    on_click=_open,
+                    args=(number_,),
+                )
 
 
 def _open(direction: int) -> None:
@@ -160,9 +168,10 @@ def title_of(row: dict[str, Any]) -> str:
     return f"{int(row['direction']) + 1}. {row['title']}"
 
 
-def _card_head(row: dict[str, Any], verdict: str) -> str:
+def _card_head(row: dict[str, Any], yours: dict[str, Any]) -> str:
     kind = "" if row["is_group"] else " · contrast, not a cluster"
-    kept = {"keep": " · kept", "reject": " · rejected"}.get(verdict, "")
+    kept = {"keep": " · kept", "reject": " · rejected"}.get(yours.get("verdict", ""), "")
+    kept += f" · {yours['tag']}" if yours.get("tag") else ""
     return (
         f'<div class="ct-card"><h3>{safe(title_of(row))}</h3><p class="th-dim">'
         f"{plural(int(row['n_members']), 'sample')}{safe(kind)}{safe(kept)}</p></div>"
@@ -195,7 +204,15 @@ def certificate(row: dict[str, Any]) -> None:
         ("coherence", f"A {row['k_a']:.2f} · B {row['k_b']:.2f}", "", "mean kernel similarity"),
         ("mean cosine", f"A {row['cos_a']:.2f} · B {row['cos_b']:.2f}", "", "inside the set"),
         ("quotient", number(row["quotient"]), "", "set-level Rayleigh quotient A / B"),
-        ("z under A", number(row["z_a"]), "", "against 500 random sets of this size"),
+        ("z", f"A {row['z_a']:.0f} · B {row['z_b']:.0f}", "", "against 500 random sets"),
+        (
+            "neighbours inside",
+            f"A {100 * row['knn_a']:.0f} % · B {100 * row['knn_b']:.0f} %",
+            "",
+            "share of the members' ten nearest neighbours that are members",
+        ),
+        ("comes back", _again(row), "", "overlap (Jaccard) when found anew on 80 % of the samples"),
+        ("range mass", number(row["range_mass"]), "", "below 1: epsilon is too tight"),
     ]
     cells = "".join(
         f'<div title="{safe(help_ or "")}"><dt>{safe(name)}</dt>'
@@ -203,6 +220,11 @@ def certificate(row: dict[str, Any]) -> None:
         for name, value, tone, help_ in parts
     )
     st.html(f'<dl class="ct-strip">{cells}</dl>')
+
+
+def _again(row: dict[str, Any]) -> str:
+    value = row.get("stability")
+    return f"{100 * value:.0f} %" if isinstance(value, float) and value == value else "n/a"
 
 
 def opened(dataset: Dataset, result: Result, row: dict[str, Any]) -> None:
@@ -216,8 +238,8 @@ def opened(dataset: Dataset, result: Result, row: dict[str, Any]) -> None:
     near = result.tables["neighbours"]
     near = near[near["direction"] == direction]
     styles_ = dict(zip(dataset.items["id"], dataset.items["domain"], strict=True))
-    tab_set, tab_other, tab_b, tab_pairs = st.tabs(
-        ["The cluster", "Its other pole", "What B mixes it with", "Similarities"]
+    tab_set, tab_other, tab_b, tab_pairs, tab_why = st.tabs(
+        ["The cluster", "Its other pole", "What B mixes it with", "Similarities", "What holds it"]
     )
     with tab_set:
         _members(dataset, mine[mine["pole"] == 1], styles_, key=f"contrast_set_{direction}")
@@ -245,6 +267,27 @@ def opened(dataset: Dataset, result: Result, row: dict[str, Any]) -> None:
             f"contrast_pairs_{direction}",
             "Histograms of pair similarity inside the set under A and B, over random pairs",
         )
+    with tab_why:
+        _why(result, direction)
+
+
+def _why(result: Result, direction: int) -> None:
+    if len(result.tables.get("attribution", ())):
+        charts.figure(
+            more.attribution(result, direction),
+            f"contrast_attribution_{direction}",
+            "Share of the set's pairs that are alike in the picture, the caption, both or neither",
+        )
+        st.caption("A pair is alike where its cosine is above the 99th percentile of random pairs.")
+    else:
+        st.caption(
+            "Only pictures count here. Choose picture and caption above to see what each adds."
+        )
+    charts.figure(
+        more.membership(result, direction),
+        f"contrast_ends_{direction}",
+        "Weights of the direction from the strongest sample to the weakest, with the set's cut",
+    )
 
 
 def in_words(row: dict[str, Any]) -> str:
@@ -291,19 +334,20 @@ def scope(result: Result) -> str:
 
 
 def judge(ws: Workspace, result: Result, direction: int) -> None:
-    """Keep or reject the open cluster and write a note; both stay in the workspace."""
+    """Keep or reject the open cluster, tag it and write a note; all stay in the workspace."""
     where, key = scope(result), str(direction)
     stored = ws.notes.get(where, key, {})
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    choice_key, note_key = f"contrast_verdict_{direction}", f"contrast_note_{direction}"
+    left, middle, right = st.columns([4, 2, 4], vertical_alignment="bottom")
+    keys = {name: f"contrast_{name}_{direction}" for name in ("verdict", "tag", "note")}
 
     def save() -> None:
         ws.notes.put(
             where,
             key,
             {
-                "verdict": st.session_state.get(choice_key) or "undecided",
-                "note": st.session_state.get(note_key, ""),
+                "verdict": st.session_state.get(keys["verdict"]) or "undecided",
+                "tag": st.session_state.get(keys["tag"], ""),
+                "note": st.session_state.get(keys["note"], ""),
             },
         )
 
@@ -312,72 +356,24 @@ def judge(ws: Workspace, result: Result, direction: int) -> None:
             "Your verdict",
             _VERDICTS,
             default=stored.get("verdict", "undecided"),
-            key=choice_key,
+            key=keys["verdict"],
             format_func=str.capitalize,
             on_change=save,
             help="Kept in the workspace and written into the export.",
+        )
+    with middle:
+        st.text_input(
+            "Tag",
+            value=stored.get("tag", ""),
+            key=keys["tag"],
+            on_change=save,
+            placeholder="One word",
         )
     with right:
         st.text_input(
             "Note",
             value=stored.get("note", ""),
-            key=note_key,
+            key=keys["note"],
             on_change=save,
             placeholder="What you call this group, or why not",
         )
-
-
-def export(ws: Workspace, dataset: Dataset, result: Result) -> None:
-    """Offer the clusters as CSV (one row a member) and JSON (with settings and certificates)."""
-    notes = ws.notes.all(scope(result))
-    with st.container(horizontal=True, gap="small"):
-        st.download_button(
-            "Clusters as CSV",
-            lambda: export_csv(dataset, result, notes),
-            "contrast-clusters.csv",
-            "text/csv",
-            key="contrast_export_csv",
-            on_click="ignore",
-        )
-        st.download_button(
-            "Clusters as JSON",
-            lambda: export_json(dataset, result, notes),
-            "contrast-clusters.json",
-            "application/json",
-            key="contrast_export_json",
-            on_click="ignore",
-        )
-
-
-def export_csv(dataset: Dataset, result: Result, notes: dict[str, Any]) -> bytes:
-    """Return one row a member with caption, domain, label, verdict and note."""
-    about = dataset.items[["id", "caption", "domain", "label", "sha256"]]
-    frame = result.tables["members"].merge(about, on="id", how="left")
-    titles = result.tables["directions"].set_index("direction")
-    if "title" in titles:
-        frame.insert(1, "title", frame["direction"].map(titles["title"]))
-    for name in ("verdict", "note"):
-        frame[name] = [notes.get(str(d), {}).get(name, "") for d in frame["direction"]]
-    return csv_text(frame).encode("utf-8", "replace")
-
-
-def export_json(dataset: Dataset, result: Result, notes: dict[str, Any]) -> bytes:
-    """Return settings, summary, certificates and members as JSON."""
-    captions = dict(zip(dataset.items["id"], dataset.items["caption"], strict=True))
-    members = result.tables["members"]
-    out = {
-        "kind": result.kind,
-        "key": result.key,
-        "created": result.created,
-        "params": result.params,
-        "summary": result.summary,
-        "directions": [],
-    }
-    for row in json.loads(result.tables["directions"].to_json(orient="records")):
-        mine = members[members["direction"] == row["direction"]]
-        row["members"] = [
-            {**m, "caption": captions.get(m["id"], "")} for m in mine.to_dict("records")
-        ]
-        row["yours"] = notes.get(str(row["direction"]), {})
-        out["directions"].append(row)
-    return json.dumps(out, ensure_ascii=False, indent=1).encode()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from page_kit import Open, assert_sound, html_of
 
@@ -87,19 +84,59 @@ def test_verdict_and_note_stay(open_page: Open, contrast_home: Path) -> None:
     assert again.text_input(key="contrast_note_0").value == "round things"
 
 
-def test_export_holds_members_settings_and_verdicts(contrast_home: Path) -> None:
-    from pages._shell.contrast_view import export_csv, export_json
+def test_what_holds_the_set_and_how_far_it_comes_back_are_shown(
+    open_page: Open, contrast_home: Path
+) -> None:
+    page = html_of(open_page("contrast", contrast_home))
+    assert "comes back" in page
+    assert "neighbours inside" in page
 
-    space, result = open_workspace(contrast_home), stored(contrast_home)
-    notes = {"0": {"verdict": "keep", "note": "mine"}}
-    dataset = space.dataset("emoji")
-    frame = pd.read_csv(io.BytesIO(export_csv(dataset, result, notes)))
-    assert len(frame) == len(result.tables["members"])
-    assert set(frame[frame["direction"] == 0]["verdict"]) == {"keep"}
-    parsed = json.loads(export_json(dataset, result, notes))
-    assert parsed["params"] == result.params
-    assert parsed["directions"][0]["yours"]["note"] == "mine"
-    assert {"id", "score", "caption"} <= set(parsed["directions"][0]["members"][0])
+
+def test_every_view_opens_and_says_what_to_do(open_page: Open, contrast_home: Path) -> None:
+    for view, words in (
+        ("Every pair", "Not computed yet"),
+        ("Alignment", "Not computed yet"),
+        ("Open an export", "Choose a file that Clusters as JSON gave"),
+    ):
+        at = open_page("contrast", contrast_home, contrast_view=view)
+        assert_sound(at)
+        assert words in html_of(at), view
+
+
+def test_the_study_opens_a_pair(open_page: Open, contrast_home: Path) -> None:
+    space = open_workspace(contrast_home)
+    found = analyses.run(
+        "contrast-study", space, datasets=["emoji"], modalities=["image"],
+        models=["demo/vit-s14", "demo/squeezenet1.1"], n_directions=2, group_sizes=[3.0],
+    )  # fmt: skip
+    try:
+        at = open_page("contrast", contrast_home, contrast_view="Every pair")
+        assert_sound(at)
+        page = html_of(at)
+        assert found.headline.split(";")[0] in page
+        assert "SqueezeNet 1.1 over" in " ".join(h.value for h in at.subheader)
+        at.button(key="contrast_study_open").click().run()
+        assert_sound(at)
+        assert at.selectbox(key="contrast_target").value == "demo/squeezenet1.1"
+        assert "widest certified gap" in html_of(at)
+    finally:
+        space.results.remove(found.key)
+
+
+def test_alignment_is_shown_with_its_spread(open_page: Open, contrast_home: Path) -> None:
+    space = open_workspace(contrast_home)
+    contrast = analyses.find("contrast", space, modality="image")
+    assert contrast is not None
+    for direction in ("1", "2"):  # what was kept by hand is what is aligned
+        space.notes.put(f"contrast/{contrast.key}", direction, {"verdict": "keep"})
+    found = analyses.run("alignment", space, directions=[1, 2], steps=300)
+    at = open_page("contrast", contrast_home, contrast_view="Alignment")
+    assert_sound(at)
+    page = html_of(at)
+    assert found.headline.split(";")[0] in page
+    said = " ".join(caption.value for caption in at.caption)
+    assert "not the paper" in said
+    assert "2 clusters you kept" in said
 
 
 def test_a_link_with_one_encoder_twice(open_page: Open, contrast_home: Path) -> None:

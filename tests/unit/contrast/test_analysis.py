@@ -106,8 +106,14 @@ def test_tables_hang_together(result):
         "KODA",
         "SPEC",
         "Kernel PCA of A",
-        "Random sets",
+        "SPEC, covariance form",
+        "k-means of A",
+        "Random groups",
     ]
+    assert len(result.tables["agreement"]) == 2 * len(result.tables["comparison"])
+    assert result.tables["directions"]["stability"].between(0.0, 1.0).all()
+    assert len(result.tables["overlaps"]) == len(result.tables["directions"]) ** 2
+    assert result.summary["resolution_a"] >= 1.0
     assert result.tables["scale_path"]["chosen"].sum() == 1
     assert result.arrays["map_a"].shape == (len(ids), 2)
     assert result.arrays["spectrum_a"][0] == pytest.approx(result.summary["group_size"], rel=1e-3)
