@@ -121,6 +121,7 @@ def test_a_distorted_copy_keeps_the_native_accuracy(digits):
         shrinkage=0, seeds=[0],
     )  # fmt: skip
     assert (got.mean >= 0.999 * got.mean.diagonal()).all()
+    assert (got.retention >= 0.999).all()  # and nothing against heads on the absolute features
 
 
 def test_inverse_projection_needs_one_map_an_encoder_and_is_native_on_its_diagonal(setting):
