@@ -78,6 +78,53 @@ def exact_curves(
     return pd.DataFrame(rows)
 
 
+def elasticity(curves: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return the local elasticity ``d ln m / d ln d`` of a metric between successive widths.
+
+    0: the width does not matter; 1: the metric grows with it in proportion.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        From :func:`exact_curves`, at least two widths.
+    metric : str
+        One of :data:`CURVES`.
+
+    Returns
+    -------
+    DataFrame
+        alpha, d (geometric mean of the two widths), elasticity.
+
+    Raises
+    ------
+    BadInput
+        The metric is unknown or there is one width only.
+
+    Examples
+    --------
+    >>> found = elasticity(exact_curves(alphas=[0.0], widths=[64, 128]), "rankme")
+    >>> round(float(found["elasticity"].iloc[0]), 6)
+    1.0
+    """
+    widths = np.sort(curves["d"].unique())
+    if metric not in CURVES or len(widths) < 2:
+        raise BadInput(
+            f"metric={metric!r} over {len(widths)} widths has no elasticity.",
+            f"Choose one of {', '.join(CURVES)} and at least two widths.",
+        )
+    values = curves.pivot(index="alpha", columns="d", values=metric)[widths]
+    step = np.diff(np.log(widths.astype(float)))
+    slope = np.diff(np.log(values.to_numpy().clip(min=1e-300)), axis=1) / step
+    middle = np.sqrt(widths[1:] * widths[:-1].astype(float))
+    return pd.DataFrame(
+        {
+            "alpha": np.repeat(values.index.to_numpy(), len(middle)),
+            "d": np.tile(middle, len(values)),
+            "elasticity": slope.ravel(),
+        }
+    )
+
+
 def sampled_curve(
     d: int, n: int, *, alphas: Sequence[float] = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0), repeats: int = 3,
     seed: int = 0,

@@ -7,10 +7,11 @@ import pandas as pd
 import streamlit as st
 
 from core.figures import population as figures
+from core.figures import sensitivity as curve_figures
 from core.quality import claims, stored
 from core.quality import population as populations
 from core.quality.population import METRICS, Correlations, Population
-from core.quality.sensitivity import CURVES, exact_curves, sampled_curve
+from core.quality.sensitivity import CURVES, elasticity, exact_curves, sampled_curve
 from pages._shell import charts, state
 from pages._shell.layout import chips
 from pages._shell.words import count, number
@@ -18,6 +19,13 @@ from pages._shell.words import count, number
 PAGE = "quality"
 _HELD = {"held": "✓ held", "partly": "◐ partly", "did not hold": "✗ did not hold",
          "cannot tell": "? cannot tell"}  # fmt: skip
+_FACTS = {
+    "rankme": "Largest (d) for a flat spectrum; depends on the width up to alpha 2.",
+    "ne_sum": "Largest (d) for a flat spectrum; above alpha 1 the width no longer matters.",
+    "alpha_req": "Exactly flat in the width; a sample is biased up near 0 (0.08 to 0.27).",
+    "condition_number": "d to the power alpha / 2, without bound; least for a flat spectrum.",
+    "participation_ratio": "Between RankMe and NESum: the collision form of the effective rank.",
+}
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -116,6 +124,7 @@ def panels(shown: Population, cells: pd.DataFrame, probe: str) -> None:
             )
             st.caption("All models. n: those with at least five eigenvalues in the range.")
     dataset = next(iter(shown.datasets))
+    _gain(shown)
     names = [m for m in dict.fromkeys(cells["metric"]) if m in METRICS]
     found_all = Correlations(shown, dataset, metrics=names, probes=[probe], n_boot=1)
     rho = _between(found_all, names)
@@ -129,6 +138,21 @@ def panels(shown: Population, cells: pd.DataFrame, probe: str) -> None:
         st.caption(f"On {shown.datasets[dataset]}, all models shown.")
     with right:
         _sensitivity()
+
+
+def _gain(shown: Population) -> None:
+    dataset = state.select(
+        PAGE, "study_gain_set", "A ridge's gain on", list(shown.datasets), show=shown.datasets.get
+    )
+    charts.figure(
+        curve_figures.ridge_gain(shown, dataset),
+        "quality_study_gain",
+        f"Gain of a ridge against the condition number on {shown.datasets[dataset]}",
+    )
+    st.caption(
+        "Where many points lie above 0, least squares without a ridge measured its solver. Rows "
+        "per feature are in the hover text."
+    )
 
 
 def _between(found: Correlations, names: list[str]) -> np.ndarray:
@@ -145,18 +169,28 @@ def _sensitivity() -> None:
         PAGE, "curve", "Sensitivity of", list(CURVES), show=CURVES.get,
         help="What the metric says of a cloud whose eigenvalues fall as i to the power -alpha.",
     )  # fmt: skip
-    with st.container(horizontal=True, gap="medium"):
-        per_width = state.switch(PAGE, "curve_per_width", "Over the width")
-        sample = state.switch(PAGE, "curve_sample", "Add a sample", help="64 wide, seeded.")
-    drawn = None
-    if sample:
-        rows = state.choose_one(PAGE, "curve_rows", "Rows", [100, 300, 1000, 3000], show=count)
-        drawn = _sampled(64, int(rows))
-    charts.figure(
-        figures.sensitivity(_curves(), metric, sampled=drawn, per_width=per_width),
-        "quality_curves",
-        f"{CURVES[metric]} of power-law spectra, one line a width",
-    )
+    view = state.choose_one(
+        PAGE, "curve_view", "Against", ["alpha", "width", "elasticity"],
+        show={"alpha": "exponent", "width": "width", "elasticity": "elasticity"}.get,
+        help="Elasticity: by how many percent the metric grows when the width grows by one.",
+    )  # fmt: skip
+    per_width = view != "elasticity" and state.switch(PAGE, "curve_per_width", "Over the width")
+    if view == "elasticity":
+        found = elasticity(_curves(), metric)
+        fig = curve_figures.elasticity(found, metric)
+    elif view == "width":
+        fig = curve_figures.over_width(_curves(), metric, per_width=per_width)
+    else:
+        fig = curve_figures.sensitivity(_curves(), metric, sampled=_drawn(), per_width=per_width)
+    charts.figure(fig, "quality_curves", f"{CURVES[metric]} of power-law spectra")
+    st.caption(_FACTS.get(metric, ""))
+
+
+def _drawn() -> pd.DataFrame | None:
+    if not state.switch(PAGE, "curve_sample", "Add a sample", help="64 wide, seeded."):
+        return None
+    rows = state.choose_one(PAGE, "curve_rows", "Rows", [100, 300, 1000, 3000], show=count)
+    return _sampled(64, int(rows))
 
 
 @st.fragment

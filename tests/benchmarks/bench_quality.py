@@ -12,6 +12,7 @@ import resource
 import time
 from collections.abc import Callable
 
+import faiss
 import numpy as np
 import pandas as pd
 import scipy.stats
@@ -20,10 +21,14 @@ import torch
 
 import core.quality as quality
 from core.linalg.spectra import spectrum
+from core.quality import stored
 from core.quality.base import metric_specs
 from core.quality.metrics.self_cluster import clustering
+from core.quality.metrics.twonn import dimension
+from core.quality.population import select, study_table, zoo
 from core.quality.sample import Sample
 from core.stats.bootstrap import bootstrap_ranks, cluster_weights
+from core.stats.matrix import spearman_matrix
 from core.stats.ranks import row_products
 
 SEVEN = [name for name, spec in metric_specs().items() if spec.study]
@@ -83,14 +88,24 @@ def self_cluster_case(n: int, d: int, *, repeats: int = 2) -> dict[str, float]:
 
 
 def twonn_case(n: int, d: int, *, repeats: int = 1) -> dict[str, float]:
-    """Exact certified neighbours against scikit-dimension's TwoNN."""
+    """Exact certified neighbours against scikit-dimension's TwoNN and a flat FAISS index."""
     x = power_law_features(n, d)
+    faiss.omp_set_num_threads(1)
 
     def peer() -> float:
         return float(skdim.id.TwoNN().fit(x).dimension_)
 
+    def flat() -> float:
+        index = faiss.IndexFlatL2(d)
+        index.add(x)
+        squares = index.search(x, 3)[0]  # the row itself, then its two neighbours
+        return dimension(np.sort(np.sqrt(squares[:, 2] / squares[:, 1]).astype(np.float64)))
+
     np.testing.assert_allclose(quality.twonn(x), peer(), rtol=1e-4)
-    return best_of({"ours": lambda: quality.twonn(x), "scikit-dimension": peer}, repeats)
+    np.testing.assert_allclose(quality.twonn(x), flat(), rtol=1e-3)
+    return best_of(
+        {"ours": lambda: quality.twonn(x), "scikit-dimension": peer, "faiss flat": flat}, repeats
+    )
 
 
 def bootstrap_case(
@@ -135,6 +150,36 @@ def bootstrap_case(
     return seconds
 
 
+def matrix_case(n: int = 260, n_boot: int = 300, *, repeats: int = 2) -> dict[str, float]:
+    """Seven metrics and six accuracies over families, as the page has them, against pandas."""
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((n, 13)).round(1)
+    families = np.arange(n) // 4
+    weights = cluster_weights(families, n_boot, 0)
+    rows = [np.repeat(np.arange(n), w.astype(int)) for w in weights]
+
+    def peer() -> np.ndarray:
+        return np.array([pd.DataFrame(table[at]).corr("spearman").to_numpy() for at in rows])
+
+    def ours() -> np.ndarray:
+        return spearman_matrix(table, families, n_boot=n_boot, seed=0).draws
+
+    np.testing.assert_allclose(ours(), peer(), atol=2e-6)
+    return best_of({"ours": ours, "pandas": peer}, repeats)
+
+
+def redraw_case(repeats: int = 2) -> dict[str, float]:
+    """A filter of the study looked up, against the same table resampled as often."""
+    keep = {"architectures": ("ViT", "ResNet"), "groups": ("supervised", "ssl")}
+    population = select(zoo(), **keep)
+    stored.zoo_cells("knn", **keep)
+    cases: dict[str, Callable[[], object]] = {
+        "ours": lambda: stored.zoo_cells("knn", **keep),
+        "resampled": lambda: study_table(population, n_boot=2000),
+    }
+    return best_of(cases, repeats)
+
+
 def all_seven(n: int, d: int) -> dict[str, float]:
     """Seconds of the study's seven metrics, all and one after the other, and peak memory."""
     x = power_law_features(n, d)
@@ -157,6 +202,8 @@ def main() -> None:
         f"self-cluster {n} x {d}": lambda: self_cluster_case(n, d),
         f"twonn {n} x {d}": lambda: twonn_case(n, d),
         "bootstrap 260 x 7 x 6": lambda: bootstrap_case(n_boot=200 if quick else 1000),
+        "bootstrap matrix 260 x 13": lambda: matrix_case(n_boot=200 if quick else 1000),
+        "a filter redrawn": redraw_case,
         f"all seven {n} x {d}": lambda: all_seven(n, d),
     }
     for name, case in cases.items():

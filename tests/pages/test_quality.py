@@ -72,3 +72,26 @@ def test_a_pinned_model_shows_its_recipe(open_page: Open, small_home: Path) -> N
     at = open_page("quality", small_home, quality_study_pin="zoo/004-convnext-simclr")
     assert_sound(at)
     assert by_key(at.selectbox, "quality_study_pin").value == "zoo/004-convnext-simclr"
+
+
+def test_the_sensitivity_curves_have_three_views(open_page: Open, small_home: Path) -> None:
+    for view in ("width", "elasticity"):
+        at = open_page("quality", small_home, quality_curve_view=view, quality_curve="ne_sum")
+        assert_sound(at)
+        assert any("above alpha 1" in c.value for c in at.caption)
+
+
+def test_models_to_try_are_named_with_intervals(open_page: Open, small_home: Path) -> None:
+    at = open_page("quality", small_home, quality_study_stratum="ConvNeXt")
+    assert_sound(at)
+    assert any("best of each recipe family" in c.value for c in at.caption)
+    across = open_page("quality", small_home)
+    assert any("across classes nothing is ranked" in c.value for c in across.caption)
+
+
+def test_without_own_features_the_merge_says_what_is_needed(
+    open_page: Open, small_home: Path
+) -> None:
+    at = open_page("quality", small_home)
+    words = [c.value for c in at.caption]
+    assert any("Models page" in w or "Measured with the study's rows" in w for w in words)

@@ -20,7 +20,13 @@ from core.quality.population import (
     study_table,
     zoo,
 )  # fmt: skip
-from core.quality.sensitivity import CURVES, exact_curves, power_law_metrics, sampled_curve
+from core.quality.sensitivity import (
+    CURVES,
+    elasticity,
+    exact_curves,
+    power_law_metrics,
+    sampled_curve,
+)
 from core.quality.stored import zoo_cells
 from core.stats import spearman, spearman_cluster_bootstrap
 
@@ -221,3 +227,34 @@ def test_curves_fall_with_alpha_and_a_large_sample_meets_them():
         power_law_metrics(0, 1.0)
     with pytest.raises(BadInput):
         sampled_curve(8, 1)
+
+
+def test_elasticity_is_the_growth_with_the_width():
+    curves = exact_curves(alphas=[0.0, 1.0, 3.0], widths=[64, 128, 256])
+    rank = elasticity(curves, "rankme").set_index("alpha")["elasticity"]
+    assert np.allclose(rank.loc[0.0], 1.0)  # the whole width
+    assert (rank.loc[3.0].to_numpy() < rank.loc[1.0].to_numpy()).all()
+    nesum = elasticity(curves, "ne_sum").set_index("alpha")["elasticity"]
+    assert (nesum.loc[3.0] < 1e-3).all()  # none of it above alpha 1
+    kappa = elasticity(curves, "condition_number").set_index("alpha")["elasticity"]
+    assert np.allclose(kappa.loc[1.0], 0.5)  # d^(alpha / 2)
+    with pytest.raises(BadInput):
+        elasticity(curves[curves["d"] == 64], "rankme")
+    with pytest.raises(BadInput):
+        elasticity(curves, "beauty")
+
+
+def test_the_figures_of_the_curves_and_of_the_gain_draw_what_they_are_given():
+    from core.figures import sensitivity as figures
+
+    curves = exact_curves(widths=[64, 128])
+    assert len(figures.over_width(curves, "ne_sum", per_width=True).data) == 6
+    wide = figures.over_width(curves, "ne_sum", per_width=False).data[0]
+    assert np.allclose(wide.y, [64, 128])
+    assert len(figures.elasticity(elasticity(curves, "rankme"), "rankme").data) == 1
+    table = POPULATION.table.copy()
+    table["condition_number"] = table["condition_number"].abs() + 1
+    table["linear.0.01"], table["n_train"] = table["linear.0"] + 0.1, 80
+    fig = figures.ridge_gain(type(POPULATION)("p", table, SETS), "one")
+    assert {trace.name for trace in fig.data} == {"ViT", "ResNet"}
+    assert np.allclose(np.concatenate([trace.y for trace in fig.data]), 10.0)
