@@ -30,6 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "models": [],
     "modalities": ["image", "image+text"],
     "text_model": "demo/minilm-l6",
+    "joint_models": ["demo/squeezenet1.1", "demo/vit-s14"],  # with captions only these; [] is all
     "epsilon": 2.0,
     "n_directions": 5,
     "group_sizes": [4.0, 6.0, 8.0],
@@ -110,6 +111,8 @@ def cases(workspace: Workspace, params: dict[str, Any]) -> list[dict[str, Any]]:
         joint = modality == "image+text"
         if joint and workspace.features.find(dataset, params["text_model"]) is None:
             continue
+        if joint and params["joint_models"]:
+            here = [m for m in here if m in params["joint_models"]]
         for target, reference in permutations(here, 2):
             case = {"dataset": dataset, "modality": modality, "target": target}
             text = params["text_model"] if joint else None

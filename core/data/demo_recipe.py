@@ -121,6 +121,12 @@ ANALYSES: tuple[AnalysisRecipe, ...] = (
         )
     ),
     AnalysisRecipe(
+        "align-squeezenet-to-vit",
+        "alignment",
+        {"dataset": "emoji", "target": VIT, "reference": SQUEEZE},
+        (VIT, SQUEEZE),
+    ),
+    AnalysisRecipe(
         "stitching-emoji",
         "stitching",
         {"dataset": "emoji", "models": list(IMAGE_ENCODERS)},

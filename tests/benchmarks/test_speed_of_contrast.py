@@ -25,3 +25,17 @@ def test_koda_is_certified_at_scale():
     found = bench.koda_case(20_000, 256, 5)
     assert found["widest_rel_gap"] <= 1e-6, found
     assert "not certified" not in found["status"]
+
+
+@pytest.mark.slow
+def test_koda_beats_one_dense_eigenproblem():
+    found = bench.versus_dense(2000, 128, 3)
+    assert found["rel_gap_dense"] <= 1e-6, found
+    assert found["dense_one_lambda"] / found["koda_all"] >= 1.2, found
+
+
+@pytest.mark.slow
+def test_random_features_are_made_in_blocks():
+    found = bench.features_case(20_000, 64, 64)
+    assert found["beyond_mb"] <= 250, found
+    assert found["error_sd"] <= 1.2 * found["one_over_sqrt_2r"], found
