@@ -142,15 +142,18 @@ def places(population: Population, own: Population, metric: str, probe: str) -> 
 
 def run_merge(
     workspace: Workspace,
-    params: dict[str, Any],
+    *,
+    models: Sequence[str],
     progress: Callable[[float, str], None] | None = None,
-) -> str:
-    """Measure the models of ``params["models"]``: the work of a job.
+) -> None:
+    """Measure models for :func:`study_rows`: the work of a job.
 
-    Returns
-    -------
-    str
-        What was done, in words.
+    Parameters
+    ----------
+    models : sequence of str
+        Those of :func:`candidates`; others are left out.
+    progress : callable, optional
+        Called with a fraction in [0, 1] and a message.
 
     Raises
     ------
@@ -158,10 +161,10 @@ def run_merge(
         No model has features of a dataset of the study.
     """
     known = candidates(workspace)
-    chosen = [model for model in params["models"] if model in known]
+    chosen = [model for model in models if model in known]
     if not chosen:
         raise BadInput(
-            f"None of {', '.join(map(str, params['models'])) or 'no models'} has features of "
+            f"None of the models {', '.join(models) or '(none named)'} has features of "
             f"{' or '.join(DATASETS)}.",
             f"Choose among: {', '.join(known) or 'none; extract features first'}.",
         )
@@ -170,7 +173,6 @@ def run_merge(
         if progress is not None:
             progress(at / len(pairs), f"{model} on {dataset}")
         study_rows(workspace, dataset, model)
-    return f"{len(chosen)} measured"
 
 
 def is_measured(workspace: Workspace, dataset: str, model: str) -> bool:

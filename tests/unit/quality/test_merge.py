@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from core.errors import BadInput
+from core.jobs import handlers
 from core.quality import chooser, merge
 from core.quality.population import METRICS, Population
 from core.quality.probes import knn_probe
@@ -115,11 +116,12 @@ def test_only_pictures_of_the_study_can_be_merged():
 def test_the_job_measures_what_it_is_asked_for():
     space = Space(features())
     said = []
-    merge.run_merge(space, {"models": ["mine", "other"]}, lambda f, m: said.append((f, m)))
+    work = handlers.load("core.quality.merge:run_merge")  # as the worker calls it
+    work(space, progress=lambda f, m: said.append((f, m)), models=["mine", "other"])
     assert merge.is_measured(space, "emoji", "mine")
     assert said == [(0.0, "mine on emoji")]
     with pytest.raises(BadInput):
-        merge.run_merge(space, {"models": ["other"]})
+        merge.run_merge(space, models=["other"])
 
 
 def test_places_count_the_models_below():
