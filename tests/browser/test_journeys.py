@@ -114,7 +114,7 @@ def test_transfer_ranking_and_another_layer(page: Page, server: Server) -> None:
 
 
 def test_quality_shows_260_models_and_names_one(page: Page, server: Server) -> None:
-    visit(page, server, "quality")
+    visit(page, server, "quality?quality_across=published")
     selector = plot(page, "quality_published")
     places = points(page, selector)
     assert len(places) >= 250
