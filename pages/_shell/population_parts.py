@@ -53,6 +53,7 @@ def _sampled(d: int, n: int) -> pd.DataFrame:
     return sampled_curve(d, n)
 
 
+@st.fragment
 def heatmaps(shown: Population, cells: pd.DataFrame) -> None:
     """Draw rho of every metric in every stratum, and on every data set."""
     st.subheader("Strata and data sets", anchor=False)
