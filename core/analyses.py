@@ -26,6 +26,7 @@ Progress = Callable[[float, str], None]
 ANALYSES: dict[str, str] = {
     "transfer": "core.radar.analysis",
     "quality": "core.quality.analysis",
+    "model-study": "core.quality.model_study",
     "contrast": "core.contrast.analysis",
     "alignment": "core.contrast.alignment",
     "contrast-study": "core.contrast.study",
