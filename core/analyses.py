@@ -25,6 +25,7 @@ Progress = Callable[[float, str], None]
 
 ANALYSES: dict[str, str] = {
     "transfer": "core.radar.analysis",
+    "transfer-study": "core.radar.study",
     "quality": "core.quality.analysis",
     "model-study": "core.quality.model_study",
     "contrast": "core.contrast.analysis",

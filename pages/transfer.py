@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import BadInput
 from core.radar.analysis import DEFAULTS
-from pages._shell import pickers, transfer_view
+from pages._shell import pickers, state, transfer_study_view, transfer_view
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header, state_panel
 from pages._shell.state import workspace
@@ -48,6 +48,19 @@ PAPER = (
     "null) is our choice, judged on the demo: see the table of measures."
 )
 
+VIEWS = {"target": "This target", "study": "Does it hold? The study"}
+
+
+def _view() -> str:
+    """The row of tabs: one target's answer, or the study of all of them."""
+    return str(
+        state.choose_one(
+            "transfer", "view", "View", list(VIEWS), show=lambda name: VIEWS[name],
+            label_visibility="collapsed",
+        )
+    )  # fmt: skip
+
+
 ws = workspace()
 with pickers.selection():
     dataset = pickers.dataset(ws)
@@ -64,6 +77,9 @@ if not params["sources"]:
     st.stop()
 shown = transfer_view.shown_line(params)
 header(QUESTION, shown)
+if _view() == "study":
+    transfer_study_view.draw()
+    st.stop()
 result = result_or_run(
     "transfer",
     params,

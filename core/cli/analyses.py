@@ -18,6 +18,7 @@ from core.results import Result
 
 COMMANDS = {
     "transfer": ("transfer", "Will these sources help? RADAR: layerwise divergence and blends."),
+    "transfer-study": ("transfer-study", "RADAR and its rivals against gains, target by target."),
     "quality": ("quality", "Which model suits my data? Label-free metrics and probes."),
     "contrast": ("contrast", "What does A see that B misses? KODA: certified clusters."),
     "contrast-study": ("contrast-study", "Contrast every pair of image encoders, both ways."),

@@ -141,4 +141,5 @@ ANALYSES: tuple[AnalysisRecipe, ...] = (
 STUDIES: tuple[AnalysisRecipe, ...] = (
     AnalysisRecipe("stitching-study", "stitching-study"),
     AnalysisRecipe("contrast-study", "contrast-study"),
+    AnalysisRecipe("transfer-study", "transfer-study"),
 )
