@@ -9,6 +9,8 @@ from scipy.stats import kendalltau, spearmanr
 
 from core import analyses
 from core.data.demo import prepare
+from core.data.demo_recipe import STUDIES
+from core.data.shipped import shipped_result
 from core.errors import BadInput
 from core.radar import study, study_pieces
 from core.radar.study_reading import headline, means
@@ -98,3 +100,19 @@ def test_a_piece_is_kept_and_found_again(ready):
     pd.testing.assert_frame_equal(
         again.tables["measures"].drop(columns=drop), first.tables["measures"].drop(columns=drop)
     )
+
+
+def test_the_shipped_study_is_what_one_piece_gives(ready):
+    shipped = shipped_result(next(a for a in STUDIES if a.analysis == "transfer-study"))
+    assert shipped is not None
+    full = {**shipped.params, "configurations": ["page default"]}
+    case = study.cases(ready, full)[0]
+    mine = study_pieces.compute_piece(ready, case).tables["measures"].set_index("measure")
+    theirs = shipped.tables["measures"]
+    there = (theirs[["dataset", "model", "target"]] == pd.Series(case)[
+        ["dataset", "model", "target"]
+    ]).all(axis=1)  # fmt: skip
+    theirs = theirs[there].set_index("measure")
+    for name in (MAIN, "size", "logme", "distance_of_means"):
+        # A prediction on a border may fall to the other side on another machine.
+        assert mine.loc[name, "rho"] == pytest.approx(theirs.loc[name, "rho"], abs=0.05)
