@@ -192,7 +192,7 @@ def strata_heatmap(cells: pd.DataFrame, *, columns: str, titles: dict[str, str])
     fig = go.Figure(
         go.Heatmap(
             z=z, x=list(range(len(names))), y=list(range(len(metrics))), text=words,
-            customdata=hover, texttemplate="%{text}", textfont={"size": 12},
+            customdata=hover, texttemplate="%{text}",
             hovertemplate="%{customdata}<extra></extra>", colorscale=DIVERGING,
             showscale=False, zmin=-1, zmid=0, zmax=1, xgap=2, ygap=2,
         )
