@@ -15,6 +15,7 @@ pytestmark = pytest.mark.browser
 QUESTIONS = {
     "": "What do your models see?",
     "datasets": "What is in here?",
+    "add": "What do you bring?",
     "models": "Which encoders can I use?",
     "transfer": "Will these sources help?",
     "quality": "Which model suits my data?",
@@ -71,7 +72,7 @@ def test_a_cold_deep_link_goes_through_the_shell(page: Page, server: Server) -> 
     """The first request of a fresh server is a deep link: the shell's table, not Streamlit's."""
     page.goto(f"{server.url}/transfer")
     expect(page.locator("h1")).to_have_text(QUESTIONS["transfer"])
-    expect(page.locator(".th-verdict")).to_be_visible()
+    expect(page.locator(".th-verdict")).to_be_visible(timeout=1000 * FIRST_RESULT_S)
     first = time.monotonic() - server.started
     settle(page)
     links = page.locator('[data-testid="stSidebarNav"] a')
