@@ -100,12 +100,16 @@ def open_features(path: Path) -> Iterator[FeatureFile]:
             raise BadInput(
                 f"{path.name} cannot be read as {kind}: {_short(err)}", "Write it again."
             ) from err
-        yield _sorted(path, arrays)
+        try:
+            yield _sorted(path, arrays)
+        except (OSError, RuntimeError, OverflowError, MemoryError) as err:
+            # Rows are read inside the block, and a damaged file fails only there.
+            raise BadInput(f"{path.name} cannot be read: {_short(err)}", "Write it again.") from err
 
 
 # numpy parses the header of a .npy as Python source: a damaged one fails in the tokenizer.
 _DAMAGED = (
-    ValueError, TypeError, OSError, EOFError, KeyError, SyntaxError, tokenize.TokenError,
+    ValueError, TypeError, OSError, EOFError, RuntimeError, OverflowError, MemoryError, KeyError, SyntaxError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 _UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
