@@ -109,8 +109,8 @@ def open_features(path: Path) -> Iterator[FeatureFile]:
 
 # numpy parses the header of a .npy as Python source: a damaged one fails in the tokenizer.
 _DAMAGED = (
-    ValueError, TypeError, OSError, EOFError, RuntimeError, OverflowError, MemoryError, KeyError, SyntaxError, tokenize.TokenError,
-    zipfile.BadZipFile, zlib.error,
+    ValueError, TypeError, OSError, EOFError, RuntimeError, OverflowError, MemoryError, KeyError,
+    SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 _UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 
