@@ -1,8 +1,8 @@
-"""Explore as a stored analysis: one map of one representation, or what moved between two.
+"""Explore as a stored analysis: one map of one representation, or what changed between two.
 
-``method`` "pca" or "umap" gives a map; "moved" compares two representations of the same
-items by the neighbours each item keeps, in the original spaces (mutual nearest neighbours,
-arXiv 2405.07987).
+``method`` "pca", "umap" or "tsne" gives a map; "changed" compares two representations of the
+same items in their original spaces: which items changed neighbours or place
+(:mod:`core.compare.changed`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from core.compare import maps
+from core.compare.changed import VERDICTS, changed
 from core.errors import BadInput, NotFound
 from core.results import Result
 from core.types import Features, LeftOut
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Progress = Callable[[float, str], None]
 
 KIND = "explore"
-METHODS = ("pca", "umap", "moved")
+METHODS = ("pca", "umap", "tsne", "changed")
 DEFAULTS: dict[str, Any] = {
     "dataset": "",
     "model": "",
@@ -40,11 +41,15 @@ DEFAULTS: dict[str, Any] = {
     "seed": 0,
 }
 
+# A row asked for its neighbours costs n x d: beyond this many rows fewer are asked.
+_MANY = 200_000
+
 # Only what a method reads is part of its key: a PCA has no seed and no neighbours.
 _READ_BY = {
     "pca": ("max_points", "k", "metric"),
     "umap": ("metric", "n_neighbors", "min_dist", "max_points", "seed", "k"),
-    "moved": ("metric", "reference", "reference_layer", "k", "max_points", "seed"),
+    "tsne": ("metric", "n_neighbors", "max_points", "seed", "k"),
+    "changed": ("metric", "reference", "reference_layer", "k", "max_points", "seed"),
 }
 
 
@@ -67,10 +72,12 @@ def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
     workspace.dataset(full["dataset"])
     full["model"] = full["model"] or _first_model(workspace, full["dataset"])
     full["layer"] = _layer(workspace, full["dataset"], full["model"], full["layer"])
-    if method == "moved":
+    if method == "tsne":
+        full["max_points"] = min(full["max_points"], maps.TSNE_MOST)
+    if method == "changed":
         if not full["reference"]:
             raise BadInput(
-                "method='moved' compares two representations and reference is empty.",
+                "method='changed' compares two representations and reference is empty.",
                 "Name the second model.",
             )
         full["reference_layer"] = _layer(
@@ -120,19 +127,22 @@ def _layer(workspace: Workspace, dataset: str, model: str, layer: str) -> str:
 def compute(
     workspace: Workspace, params: dict[str, Any], progress: Progress | None = None
 ) -> Result:
-    """Make the map, or measure what moved; see :data:`DEFAULTS` for the parameters."""
+    """Make the map, or measure what changed; see :data:`DEFAULTS` for the parameters."""
     say = progress or (lambda _fraction, _message: None)
     features = workspace.features.get(params["dataset"], params["model"])
-    if params["method"] == "moved":
-        return _moved(workspace, features, params, say)
+    if params["method"] == "changed":
+        return _changed(workspace, features, params, say)
     x, ids, left_out = _rows(features, params["layer"], params)
     say(0.02, f"Reading {len(ids):,} rows")
     if params["method"] == "pca":
         found = maps.pca_map(x)
         xy, explained = found.xy, [float(v) for v in found.explained]
+    elif params["method"] == "tsne":
+        xy, explained = _tsne(x, params, say), []
     else:
         xy, explained = _umap(workspace, x, params, say), []
-    kept = maps.neighbours_kept(x, xy, k=params["k"], metric=params["metric"])
+    asked = min(len(ids), 1_000 if len(ids) <= _MANY else 200)
+    kept = maps.neighbours_kept(x, xy, k=params["k"], metric=params["metric"], sample=asked)
     say(1.0, "Done")
     summary = {
         "headline": _map_words(params, explained, kept),
@@ -142,6 +152,8 @@ def compute(
         "chance": min(params["k"], len(ids) - 1) / max(len(ids) - 1, 1),
         "dim": int(x.shape[1]),
     }
+    if asked < min(len(ids), 1_000):
+        summary["asked"] = asked
     table = pd.DataFrame({"id": ids, "x": xy[:, 0], "y": xy[:, 1]})
     return Result(KIND, params, summary, {"map": table}, left_out=left_out)
 
@@ -158,13 +170,23 @@ def _umap(workspace: Workspace, x: np.ndarray, params: dict[str, Any], say: Prog
     )
 
 
+def _tsne(x: np.ndarray, params: dict[str, Any], say: Progress) -> np.ndarray:
+    return maps.tsne_map(
+        x,
+        metric=params["metric"],
+        perplexity=float(params["n_neighbors"]),
+        seed=params["seed"],
+        progress=say,
+    )
+
+
 def _rows(
     features: Features, layer: str, params: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, tuple[LeftOut, ...]]:
-    # Finite rows, at most max_points of them: a browser cannot select among more.
+    # Finite rows, at most max_points of them; a memory-mapped layer is not copied whole.
     x = np.asarray(features.layer(layer))
     left_out: list[LeftOut] = []
-    keep = np.flatnonzero(np.isfinite(x).all(axis=1))
+    keep = np.flatnonzero(maps.finite_rows(x))
     if len(keep) < len(x):
         lost = len(x) - len(keep)
         left_out.append(LeftOut("rows", "features that are not finite numbers", lost))
@@ -175,6 +197,8 @@ def _rows(
         rest = len(keep) - params["max_points"]
         left_out.append(LeftOut("rows", "not drawn: a map shows a random sample", rest))
         keep = keep[np.sort(drawn)]
+    if len(keep) == len(x):
+        return x, features.ids, ()
     return x[keep], features.ids[keep], tuple(left_out)
 
 
@@ -185,43 +209,80 @@ def _map_words(params: dict[str, Any], explained: list[float], kept: float) -> s
     return f"{near[0].upper()}{near[1:]} on this map; distances between far groups mean little."
 
 
-def _moved(
+def _changed(
     workspace: Workspace, features: Features, params: dict[str, Any], say: Progress
 ) -> Result:
-    from core.compare.neighbours import neighbour_ids
-
     other = workspace.features.get(params["dataset"], params["reference"])
-    a, ids, left_out = _rows(features, params["layer"], params)
-    shared = np.isin(ids, other.ids)
-    a, ids = a[shared], ids[shared]
-    b = np.asarray(other.layer(params["reference_layer"]))[other.rows_of(ids)]
-    fine = np.isfinite(b).all(axis=1)
-    a, b, ids = a[fine].astype(np.float64), b[fine].astype(np.float64), ids[fine]
+    a, b, ids, left_out = _both(features, other, params)
     if len(ids) <= params["k"]:
         raise BadInput(
             f"k={params['k']} neighbours need more than the {len(ids)} items both models have.",
             "Lower k.",
         )
-    say(0.2, "Neighbours under A")
-    near_a = neighbour_ids(a, k=params["k"], metric=params["metric"])
-    say(0.6, "Neighbours under B")
-    near_b = neighbour_ids(b, k=params["k"], metric=params["metric"])
-    overlap = (near_a[:, :, None] == near_b[:, None, :]).sum(axis=(1, 2)) / params["k"]
-    say(1.0, "Done")
-    chance = params["k"] / (len(ids) - 1)
-    none = int((overlap == 0).sum())
-    summary = {
+    found = changed(a, b, k=params["k"], metric=params["metric"], seed=params["seed"], progress=say)
+    table = pd.DataFrame(
+        {
+            "id": ids,
+            "verdict": found.verdict.astype(object),
+            "overlap": found.overlap,
+            "jaccard": found.jaccard,
+            "displacement": found.displacement,
+            "p_neighbours": found.p_neighbours,
+            "q_neighbours": found.q_neighbours,
+            "p_place": found.p_place,
+            "q_place": found.q_place,
+        }
+    )
+    # Most moved first: fewest neighbours kept, then farthest.
+    order = np.lexsort((ids, -found.displacement, found.overlap))
+    table = table.iloc[order].reset_index(drop=True)
+    summary = _summary(table, params["k"]) | {"folds": found.folds, "partners": found.partners}
+    return Result(KIND, params, summary, {"changed": table}, left_out=left_out)
+
+
+def _both(
+    features: Features, other: Features, params: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[LeftOut, ...]]:
+    """Return the rows both encoders have, by id, and what was left out."""
+    a, ids, left_out = _rows(features, params["layer"], params)
+    shared = np.isin(ids, other.ids)
+    a, ids = a[shared], ids[shared]
+    b = np.asarray(other.layer(params["reference_layer"]))[other.rows_of(ids)]
+    fine = maps.finite_rows(b)
+    lines = list(left_out)
+    if not shared.all():
+        lines.append(LeftOut("rows", f"without features of {other.model}", int((~shared).sum())))
+    if not fine.all():
+        lines.append(
+            LeftOut(
+                "rows", f"features of {other.model} that are not finite numbers", int((~fine).sum())
+            )
+        )
+    return a[fine].astype(np.float64), b[fine].astype(np.float64), ids[fine], tuple(lines)
+
+
+def _summary(table: pd.DataFrame, k: int) -> dict[str, Any]:
+    n = len(table)
+    chance = k / (n - 1)
+    overlap = table["overlap"]
+    counts = {name: int((table["verdict"] == name).sum()) for name in VERDICTS}
+    if counts["cannot tell"]:
+        tail = f"{n:,} items are too few to tell which of them moved."
+    else:
+        tail = (
+            f"{counts['moved']:,} of {n:,} items moved: neither neighbours nor place are nearer "
+            "than those of an item taken at random."
+        )
+    return {
         "headline": (
-            f"A and B share {100 * overlap.mean():.0f} % of each item's {params['k']} nearest "
-            f"neighbours (chance {100 * chance:.1f} %); {none:,} of {len(ids):,} items share none."
+            f"A and B share {100 * overlap.mean():.0f} % of each item's {k} nearest neighbours "
+            f"(chance {100 * chance:.1f} %); {tail}"
         ),
-        "n": len(ids),
+        "n": n,
         "overlap": float(overlap.mean()),
         "overlap_sd": float(overlap.std(ddof=1)),
         "chance": chance,
-        "none": none,
+        "none": int((overlap == 0).sum()),
+        "displacement": float(table["displacement"].median()),
+        "verdicts": counts,
     }
-    table = pd.DataFrame({"id": ids, "overlap": overlap}).sort_values(
-        ["overlap", "id"], ignore_index=True
-    )
-    return Result(KIND, params, summary, {"moved": table}, left_out=left_out)

@@ -1,7 +1,8 @@
-"""Two-dimensional maps of one representation: PCA at once, UMAP when it is ready.
+"""Two-dimensional maps of one representation: PCA at once, UMAP or t-SNE when it is ready.
 
 PCA: eigenvectors of the covariance in float64, signs fixed, so the picture is the same each
 time. UMAP (arXiv 1802.03426): seeded, single-threaded, on at most 50 principal directions.
+t-SNE (van der Maaten and Hinton 2008; Barnes-Hut, arXiv 1301.3342): likewise, from a PCA start.
 A map is for looking; every number about it is taken in the original space.
 
 Axes: n samples, d dimensions, k neighbours.
@@ -27,7 +28,11 @@ Progress = Callable[[float, str], None]
 
 # Further directions cost UMAP time and hardly move its neighbours.
 UMAP_DIRECTIONS = 50
+# Above this, Barnes-Hut takes many minutes: a sample is placed and the rest left out.
+TSNE_MOST = 10_000
 _BLOCK = 8192
+# Base rows compared at once when neighbours are looked for: memory stays flat in n.
+_BASE = 65_536
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,59 @@ def fit_umap(rows: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     return np.asarray(model.fit_transform(rows), dtype=np.float64)
 
 
+def tsne_map(
+    x: np.ndarray,
+    *,
+    metric: str = "cosine",
+    perplexity: float = 30.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """Return t-SNE coordinates, float64, shape (n, 2); the same for the same seed.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, d)
+        Finite, n >= 4.
+    metric : {"cosine", "euclidean"}
+        As :func:`umap_map`.
+    perplexity : float
+        About how many neighbours a point minds, at least 2; cut to (n - 1) / 3.
+
+    Raises
+    ------
+    BadInput
+        As :func:`pca_map`, fewer than four rows, or a parameter out of range.
+
+    References
+    ----------
+    van der Maaten and Hinton 2008, Visualizing data using t-SNE. arXiv 1301.3342.
+    """
+    _check(x, least=4)
+    if not perplexity >= 2:
+        raise BadInput(f"perplexity must be at least 2, got {perplexity}.", "Try 30.")
+    from sklearn.manifold import TSNE
+
+    say = progress or (lambda _fraction, _message: None)
+    say(0.05, "Reducing to principal directions")
+    rows = scaled(x, metric)
+    if rows.shape[1] > UMAP_DIRECTIONS:
+        rows = pca_map(rows, k=UMAP_DIRECTIONS).xy
+    say(0.2, f"Placing {len(rows):,} points")
+    start = pca_map(rows).xy
+    # The usual start: so small that the first steps are free to order the points.
+    start = 1e-4 * start / max(float(start[:, 0].std()), 1e-300)
+    model = TSNE(
+        perplexity=min(perplexity, (len(rows) - 1) / 3),
+        init=start.astype(np.float32),
+        random_state=seed,
+        n_jobs=1,
+    )
+    xy = np.asarray(model.fit_transform(rows.astype(np.float32)), dtype=np.float64)
+    say(0.9, "Measuring what the map keeps")
+    return xy - xy.mean(axis=0)
+
+
 def scaled(x: np.ndarray, metric: str) -> np.ndarray:
     """Return the rows in float64, at length one for the cosine; zero rows stay zero.
 
@@ -218,26 +276,53 @@ def neighbours_kept(
     float
         In [0, 1]; about k / (n - 1) for a map that shows nothing.
     """
-    rows = scaled(x, metric)
-    n = len(rows)
+    if metric not in ("cosine", "euclidean"):
+        raise BadInput(f"metric={metric!r} is not known here.", "Use 'cosine' or 'euclidean'.")
+    n = len(x)
     k = min(k, n - 1)
     asked = np.arange(n)
     if n > sample:
         asked = np.sort(np.random.default_rng(seed).choice(n, sample, replace=False))
-    near, drawn = _nearest(rows, asked, k), _nearest(np.asarray(xy, dtype=np.float64), asked, k)
+    near, drawn = _nearest(x, asked, k, metric), _nearest(xy, asked, k, "euclidean")
     shared = [len(np.intersect1d(a, b)) for a, b in zip(near, drawn, strict=True)]
     return float(np.mean(shared) / k)
 
 
-def _nearest(rows: np.ndarray, asked: np.ndarray, k: int) -> np.ndarray:
-    half = 0.5 * (rows**2).sum(axis=1)
-    found = np.empty((len(asked), k), dtype=np.int64)
-    for start in range(0, len(asked), 256):
-        part = asked[start : start + 256]
-        distance = half - rows[part] @ rows.T  # (block, n): order of |a - b|^2
-        distance[np.arange(len(part)), part] = np.inf
-        found[start : start + 256] = np.argpartition(distance, k - 1, axis=1)[:, :k]
+def _nearest(x: np.ndarray, asked: np.ndarray, k: int, metric: str) -> np.ndarray:
+    """Return the k nearest other rows of each asked row, shape (asked, k)."""
+    queries = scaled(x[asked], metric)
+    best = np.full((len(asked), k), np.inf)
+    found = np.zeros((len(asked), k), dtype=np.int64)
+    for begin in range(0, len(x), _BASE):
+        rows = scaled(x[begin : begin + _BASE], metric)
+        half = 0.5 * (rows**2).sum(axis=1)
+        for start in range(0, len(asked), 256):
+            part = slice(start, start + 256)
+            distance = half - queries[part] @ rows.T  # (block, base): order of |a - b|^2
+            own = asked[part] - begin
+            here = np.flatnonzero((own >= 0) & (own < len(rows)))
+            distance[here, own[here]] = np.inf
+            near = np.argpartition(distance, min(k, len(rows)) - 1, axis=1)[:, :k]
+            both = np.hstack([best[part], np.take_along_axis(distance, near, axis=1)])
+            index = np.hstack([found[part], near + begin])
+            keep = np.argpartition(both, k - 1, axis=1)[:, :k]
+            best[part] = np.take_along_axis(both, keep, axis=1)
+            found[part] = np.take_along_axis(index, keep, axis=1)
     return found
+
+
+def finite_rows(x: np.ndarray) -> np.ndarray:
+    """Return which rows hold only finite numbers, bool, shape (n,); blocks of memory.
+
+    Examples
+    --------
+    >>> finite_rows(np.array([[1.0, 2.0], [np.nan, 0.0]])).tolist()
+    [True, False]
+    """
+    if not len(x):
+        return np.zeros(0, dtype=bool)
+    blocks = [x[start : start + _BASE] for start in range(0, len(x), _BASE)]
+    return np.concatenate([np.isfinite(block).all(axis=1) for block in blocks])
 
 
 def _check(x: np.ndarray, least: int = 2) -> None:
@@ -246,7 +331,7 @@ def _check(x: np.ndarray, least: int = 2) -> None:
             f"x must be a matrix of at least {least} rows, got shape {np.shape(x)}.",
             "Choose a dataset with more items.",
         )
-    if not np.isfinite(x).all():
+    if not finite_rows(np.asarray(x)).all():
         raise BadInput("x holds NaN or infinite values.", "Leave those rows out.")
 
 

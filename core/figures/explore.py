@@ -157,7 +157,7 @@ def _captions(part: pd.DataFrame) -> list[str]:
 def overlap_figure(result: Result, *, height: int = 300) -> go.Figure:
     """Draw how many of their neighbours the items keep between A and B, against chance."""
     k = int(result.params["k"])
-    shared = np.rint(result.tables["moved"]["overlap"].to_numpy() * k).astype(int)
+    shared = np.rint(result.tables["changed"]["overlap"].to_numpy() * k).astype(int)
     counts = np.bincount(shared, minlength=k + 1)
     fig = go.Figure(
         go.Bar(

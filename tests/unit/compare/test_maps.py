@@ -85,6 +85,8 @@ def test_umap_refuses_parameters_out_of_range() -> None:
         maps.umap_map(cloud(), min_dist=1.0)
     with pytest.raises(BadInput):
         maps.umap_map(cloud(n=3))
+    with pytest.raises(BadInput):
+        maps.tsne_map(cloud(), perplexity=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -129,26 +131,75 @@ def test_a_large_dataset_is_sampled_and_says_so(workspace: Workspace) -> None:
     assert sum(line.count for line in result.left_out) == 50
 
 
-def test_what_moved_is_what_was_shuffled(workspace: Workspace) -> None:
-    result = analyses.run("explore", workspace, model="a", reference="b", method="moved", k=5)
-    table = result.tables["moved"]
+def test_what_changed_is_what_was_shuffled(workspace: Workspace) -> None:
+    result = analyses.run("explore", workspace, model="a", reference="b", method="changed", k=5)
+    table = result.tables["changed"]
     assert table["overlap"].is_monotonic_increasing
     worst = set(table["id"].head(15))
     assert len(worst & set(range(100, 127))) >= 13
     assert result.summary["n"] == 80
+    assert sum(result.summary["verdicts"].values()) == 80
+    moved = set(table["id"][table["verdict"] == "moved"])
+    assert len(moved & set(range(100, 127))) / max(len(moved), 1) > 0.8
+
+
+def test_rows_without_a_partner_are_left_out_and_named(workspace: Workspace) -> None:
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(60, 8)).astype("f4")
+    writer = workspace.features.writer(
+        {"model": "short"}, dataset="points", model="short", default_layer="out", n=60
+    )
+    writer.write_shard(0, np.arange(100, 160), {"out": x})
+    writer.finish()
+    result = analyses.run("explore", workspace, model="a", reference="short", method="changed")
+    assert result.summary["n"] == 60
+    assert [line.count for line in result.left_out] == [20]
+    assert all("short" in line.reason for line in result.left_out)
+
+
+def test_neighbours_are_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, xy = cloud(500, 8), cloud(500, 2, seed=1)
+    whole = maps.neighbours_kept(x, xy, k=7, sample=90)
+    monkeypatch.setattr(maps, "_BASE", 64)
+    assert maps.neighbours_kept(x, xy, k=7, sample=90) == whole
+    x[17, 3] = np.inf
+    assert np.flatnonzero(~maps.finite_rows(x)).tolist() == [17]
+
+
+def test_tsne_keeps_groups_and_its_seed() -> None:
+    rng = np.random.default_rng(0)
+    group = np.arange(120) % 4
+    x = rng.normal(size=(4, 60))[group] * 8 + rng.normal(size=(120, 60))
+    xy = maps.tsne_map(x, perplexity=10, seed=1)
+    np.testing.assert_array_equal(xy, maps.tsne_map(x, perplexity=10, seed=1))
+    far = np.linalg.norm(xy[:, None] - xy[None], axis=2)
+    np.fill_diagonal(far, np.inf)
+    assert (group[far.argmin(axis=1)] == group).mean() > 0.98
+    np.testing.assert_allclose(xy.mean(axis=0), 0, atol=1e-9)
+    assert np.isfinite(maps.tsne_map(np.ones((6, 3)), perplexity=30)).all()
+
+
+def test_tsne_is_an_analysis_and_places_a_sample(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maps, "TSNE_MOST", 40)
+    result = analyses.run("explore", workspace, model="a", method="tsne", n_neighbors=5)
+    assert result.params["max_points"] == 40
+    assert len(result.tables["map"]) == 40
+    assert sum(line.count for line in result.left_out) == 40
 
 
 @pytest.mark.parametrize(
     "params",
     [
-        {"method": "tsne"},
-        {"method": "moved"},
+        {"method": "pacmap"},
+        {"method": "changed"},
         {"metric": "manhattan"},
         {"seed": -1},
         {"k": 0},
         {"n_neighbors": 1.5},
         {"min_dist": 2.0},
-        {"method": "moved", "reference": "b", "k": 90},
+        {"method": "changed", "reference": "b", "k": 90},
     ],
 )
 def test_wrong_parameters_say_what_to_do(workspace: Workspace, params: dict) -> None:
