@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from core.compare.analysis import DEFAULTS
+from pages._shell import changed_view, layout, maps_view, pickers, words
 from pages._shell import explore_view as view
-from pages._shell import layout, pickers, words
 from pages._shell.state import workspace
 
 ws = workspace()
 with pickers.selection():
-    data = pickers.dataset(ws)
+    data = maps_view.shared(ws, pickers.dataset(ws))
     choice = view.choose(ws, data)
 with pickers.settings():
     options = view.settings()
@@ -18,12 +18,14 @@ layout.header(
     "Where is everything?",
     [data.title, *choice.titles(), words.plural(data.n, "item")],
 )
-view.verdict(ws, data, choice, options)
-method, colour = view.controls(data)
-results = view.maps(ws, data, choice, options, method)
+changed = view.changed_result(ws, data, choice, options)
+view.verdict(ws, data, choice, options, changed)
+chosen = maps_view.controls(ws, data, choice, changed)
+results = maps_view.maps(ws, data, choice, options, chosen)
 if results:
-    view.linked(data, choice, results, colour)
-    view.moved(ws, data, choice, options)
+    maps_view.linked(data, choice, results, chosen)
+    if changed is not None:
+        changed_view.draw(data, choice, changed)
     layout.explain(
         read=[
             "A point is an item; points that are near each other look alike to the encoder.",
@@ -32,10 +34,11 @@ if results:
         ],
         misleads=[
             "Two dimensions cannot hold many: most neighbours are lost on the way.",
-            "On a UMAP, distances between groups, their sizes and their gaps mean little.",
-            "What moved between A and B is measured in the original spaces, not on the picture.",
+            "On a UMAP or a t-SNE, distances between groups, their sizes and gaps mean little.",
+            "An item that moved is one whose link cannot be told from chance: with few items, or "
+            "two encoders that agree little, that is most of them.",
         ],
         method=view.METHOD,
         paper=view.PAPERS,
     )
-    layout.footer(results[0], defaults=DEFAULTS)
+    layout.footer(changed or results[0], defaults=DEFAULTS)

@@ -54,7 +54,7 @@ def map_figure(
     frame = result.tables["map"].merge(items, on="id", how="left", suffixes=("", "_item"))
     fig = go.Figure()
     chosen = set(map(int, selected))
-    if pd.api.types.is_numeric_dtype(frame[colour]) and frame[colour].nunique() > 12:
+    if is_ramp(frame[colour]):
         _numbers(fig, frame, colour, chosen)
     else:
         _categories(fig, frame, colour, chosen)
@@ -78,6 +78,12 @@ def _axis(result: Result, index: int) -> str:
     if index < len(explained):
         return f"direction {index + 1} ({100 * explained[index]:.0f} % of the variance)"
     return ""
+
+
+def is_ramp(values: pd.Series) -> bool:
+    """Say whether a column is coloured by a ramp: numbers of more than a dozen values."""
+    numbers = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return bool(numbers) and values.nunique() > 12
 
 
 def short_list(values: pd.Series, most: int = MOST_CATEGORIES) -> pd.Series:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
@@ -95,6 +96,20 @@ def picked(key: str) -> list[Any]:
         if data is not None:
             found.append(data)
     return found
+
+
+def outlines(key: str) -> list[np.ndarray]:
+    """Return the lassos and boxes drawn on the chart of that key, each (v, 2), in its units."""
+    chosen = _state(key)
+    found = []
+    for shape in chosen.get("lasso", []):
+        if shape.get("x") and len(shape["x"]) == len(shape.get("y", [])):
+            found.append(np.column_stack([shape["x"], shape["y"]]).astype(float))
+    for shape in chosen.get("box", []):
+        if shape.get("x") and shape.get("y"):
+            (x0, x1), (y0, y1) = (sorted(shape[axis])[:: len(shape[axis]) - 1] for axis in "xy")
+            found.append(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], dtype=float))
+    return [outline for outline in found if len(outline) >= 3 and np.isfinite(outline).all()]
 
 
 def _state(key: str) -> Mapping[str, Any]:

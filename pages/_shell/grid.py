@@ -35,6 +35,7 @@ def items(
     badge: Callable[[float], str] = lambda value: number(value, 2),
     captions: Mapping[int, str] | None = None,
     notes: Mapping[int, str] | None = None,
+    note_column: str = "",
     marked: Collection[int] = (),
     page_size: int = 60,
     cell: int = 104,
@@ -56,6 +57,8 @@ def items(
         Instead of the dataset's own caption.
     notes : mapping of id to str, optional
         A second line, for instance the domain or the wrong prediction.
+    note_column : str
+        A column of the dataset as the second line, where ``notes`` says nothing.
     marked : collection of int
         Items with an outline (anchors, errors); say in words what it means.
     page_size : int
@@ -65,8 +68,8 @@ def items(
     label : str
         Read to those who cannot see the grid.
     """
-    rows = _rows(dataset, ids)
-    if rows.empty:
+    rows = positions(dataset, ids)
+    if not len(rows):
         st.caption("Nothing to show here.")
         return
     size = min(page_size, MOST)
@@ -75,12 +78,12 @@ def items(
         pages = -(-len(rows) // size)
         at = st.pagination(pages, key=f"{key}_page")
         at = min(max(int(at or 1), 1), pages)
-        shown = rows.iloc[(at - 1) * size : at * size]
+        shown = rows[(at - 1) * size : at * size]
         st.caption(f"{(at - 1) * size + 1:,} to {(at - 1) * size + len(shown):,} of {len(rows):,}")
     draw = _picture if dataset.kind == "image" else _card
     width = cell if dataset.kind == "image" else max(cell, 200)
     tiles = []
-    for row in shown.to_dict("records"):
+    for row in dataset.items.iloc[shown].to_dict("records"):
         item = int(row["id"])
         score = scores.get(item) if scores else None
         tiles.append(
@@ -89,7 +92,7 @@ def items(
                 caption=str(
                     (captions or {}).get(item, row.get("caption") or row.get("label") or "")
                 ),
-                note=str((notes or {}).get(item, "")),
+                note=str((notes or {}).get(item, row.get(note_column, ""))),
                 badge=badge(score) if score is not None else "",
                 marked=item in marked,
             )
@@ -129,18 +132,26 @@ def sample(dataset: Dataset, most: int) -> list[int]:
     return [int(i) for i in drawn]
 
 
+def positions(dataset: Dataset, ids: Iterable[int] | np.ndarray) -> np.ndarray:
+    """Return where ids are in the dataset's table, in their order; unknown ids are left away."""
+    wanted = ids if isinstance(ids, np.ndarray) else np.array([int(i) for i in ids], dtype=np.int64)
+    own = dataset.ids
+    if len(own) and len(wanted) and (np.diff(own) > 0).all():
+        at = np.minimum(np.searchsorted(own, wanted), len(own) - 1)
+        return at[own[at] == wanted]
+    at = pd.Index(own).get_indexer(pd.Index(wanted))
+    return at[at >= 0]
+
+
 def _rows(dataset: Dataset, ids: Iterable[int]) -> pd.DataFrame:
-    frame = dataset.items
-    wanted = pd.Index([int(i) for i in ids])
-    at = pd.Index(frame["id"]).get_indexer(wanted)
-    return frame.iloc[at[at >= 0]]
+    return dataset.items.iloc[positions(dataset, ids)]
 
 
 def _picture(
     row: Mapping[str, object], *, caption: str, note: str, badge: str, marked: bool
 ) -> str:
     sha = str(row.get("sha256") or "")
-    alt = ", ".join(str(part) for part in (caption, row.get("domain"), note) if part)
+    alt = ", ".join(dict.fromkeys(str(p) for p in (caption, row.get("domain"), note) if p))
     mark = " th-mark" if marked else ""
     return (
         f'<figure class="th-cell{mark}" role="listitem" tabindex="0" title="{safe(alt)}">'

@@ -22,6 +22,7 @@ from core.compare import warm
 from core.errors import UserError
 from core.workspace import Workspace, default_root, open_workspace
 from pages._shell import rights
+from pages._shell.map_routes import MAP_ROUTES
 from pages._shell.uploads import upload
 
 _SHA = re.compile(r"[0-9a-f]{64}")
@@ -65,6 +66,7 @@ ROUTES = [
     Route("/thumb/{sha}", thumb),
     Route("/ready", ready),
     Route("/upload/{inbox}", upload, methods=["POST"]),
+    *MAP_ROUTES,
 ]
 
 

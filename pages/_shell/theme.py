@@ -80,6 +80,10 @@ _CSS = """
 .th-chip { display: inline-block; border-radius: 999px; padding: .1rem .6rem; font-size: .82rem;
         border: 1px solid color-mix(in srgb, currentColor 28%, transparent);
         margin: 0 .3rem .3rem 0; }
+.th-keys { display: flex; flex-wrap: wrap; gap: .15rem .9rem; font-size: .82rem; }
+.th-key { display: inline-flex; align-items: center; gap: .35rem; overflow-wrap: anywhere; }
+.th-key i { width: .7rem; height: .7rem; border-radius: 50%; flex: none; }
+.th-key .th-ramp { width: 9rem; border-radius: 3px; }
 .th-foot { font-size: .84rem; color: color-mix(in srgb, currentColor 68%, transparent);
         border-top: 1px solid color-mix(in srgb, currentColor 16%, transparent);
         margin-top: 1rem; padding-top: .6rem; overflow-wrap: anywhere; }

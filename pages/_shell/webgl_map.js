@@ -1,0 +1,280 @@
+// A map of many points: positions and colours come as binary blocks, a lasso goes back as its
+// outline. The drawing is regl-scatterplot's; what is under the pointer is looked up here, in
+// buckets over the same grid, because the library's own index costs a second at a million points.
+const STEPS = 65535, CELLS = 256, REACH = 9, STILL = 4, FAINT = 0.16;
+
+const blocks = new Map();
+async function fetched(url) {
+  if (!blocks.has(url)) {
+    const asked = fetch(url).then((answer) => {
+      if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
+      return answer.arrayBuffer();
+    });
+    asked.catch(() => blocks.delete(url));
+    blocks.set(url, asked);
+    // Regions come and go; their blocks are small, points and colours are in the browser's cache.
+    if (blocks.size > 12) blocks.delete(blocks.keys().next().value);
+  }
+  return blocks.get(url);
+}
+
+// What the library needs to say where the view is: a scale it can set and we can read.
+function scale() {
+  let domain = [-1, 1], range = [0, 1];
+  const at = (value) => range[0] + (value - domain[0]) / (domain[1] - domain[0]) * (range[1] - range[0]);
+  at.domain = (value) => value ? (domain = [...value], at) : domain;
+  at.range = (value) => value ? (range = [...value], at) : range;
+  at.back = (pixel) => domain[0] + (pixel - range[0]) / (range[1] - range[0]) * (domain[1] - domain[0]);
+  return at;
+}
+
+const onGrid = (value) => Math.max(0, Math.min(STEPS, Math.round((value + 1) / 2 * STEPS)));
+
+class Chart {
+  constructor(box) {
+    this.box = box;
+    this.canvas = box.querySelector("canvas");
+    this.say = box.querySelector(".say");
+    this.tip = box.querySelector(".tip");
+    this.x = scale();
+    this.y = scale();
+    this.seen = new Map();
+    this.turn = 0;
+    this.tools();
+    this.pointer();
+  }
+
+  tools() {
+    for (const button of this.box.querySelectorAll("button[data-tool]")) {
+      button.onclick = () => {
+        const tool = button.dataset.tool;
+        if (tool === "fit") return void this.plot?.reset();
+        for (const one of this.box.querySelectorAll("button[data-tool]")) {
+          if (one.dataset.tool !== "fit") one.setAttribute("aria-pressed", String(one === button));
+        }
+        this.tool = tool;
+        this.applyTool();
+      };
+    }
+    this.tool = "lasso";
+  }
+
+  applyTool() {
+    if (!this.plot) return;
+    const lasso = this.tool !== "move";
+    this.plot.set({
+      mouseMode: lasso ? "lasso" : "panZoom",
+      lassoType: this.tool === "box" ? "rectangle" : "freeform",
+    });
+    this.canvas.style.cursor = lasso ? "crosshair" : "grab";
+  }
+
+  pointer() {
+    let down = null, wait = 0;
+    const place = (event) => {
+      const rect = this.canvas.getBoundingClientRect();
+      return [event.clientX - rect.left, event.clientY - rect.top];
+    };
+    this.canvas.addEventListener("pointerdown", (event) => { down = place(event); this.hush(); });
+    this.canvas.addEventListener("click", (event) => {
+      const at = place(event);
+      if (!down || Math.hypot(at[0] - down[0], at[1] - down[1]) > STILL) return;
+      const row = this.nearest(...at);
+      if (row >= 0) this.box.tell("picked", row);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      clearTimeout(wait);
+      if (event.buttons) return;
+      const at = place(event);
+      wait = setTimeout(() => this.hover(...at), 40);
+    });
+    this.canvas.addEventListener("pointerleave", () => { clearTimeout(wait); this.hush(); });
+  }
+
+  hush() { this.over = -1; this.tip.hidden = true; }
+
+  async hover(px, py) {
+    const row = this.nearest(px, py);
+    if (row < 0) return this.hush();
+    if (row === this.over) return;
+    this.over = row;
+    const url = `${this.data.item}&row=${row}`;
+    if (!this.seen.has(url)) {
+      this.seen.set(url, fetch(url).then((answer) => answer.ok ? answer.json() : null).catch(() => null));
+    }
+    const item = await this.seen.get(url);
+    if (!item || this.over !== row) return;
+    const picture = this.tip.querySelector("img");
+    picture.hidden = !item.sha;
+    if (item.sha) picture.src = this.data.thumb + item.sha;
+    picture.alt = item.caption || item.label || "";
+    this.tip.querySelector("b").textContent = item.caption || item.label || `id ${item.id}`;
+    this.tip.querySelector("span").textContent =
+      [item.label, item.domain, `id ${item.id}`].filter(Boolean).join(" · ");
+    this.tip.hidden = false;
+    const wide = this.canvas.clientWidth, high = this.canvas.clientHeight;
+    this.tip.style.left = `${Math.max(0, Math.min(px + 14, wide - this.tip.offsetWidth))}px`;
+    this.tip.style.top = `${Math.max(0, Math.min(py + 14, high - this.tip.offsetHeight))}px`;
+  }
+
+  // Points sorted into cells of the grid, so that a look-up reads a few hundred at most.
+  sort() {
+    const n = this.n, first = new Uint32Array(CELLS * CELLS + 1), at = new Uint16Array(n);
+    for (let i = 0; i < n; i++) {
+      at[i] = (this.gy[i] >> 8) * CELLS + (this.gx[i] >> 8);
+      first[at[i] + 1] += 1;
+    }
+    for (let c = 0; c < CELLS * CELLS; c++) first[c + 1] += first[c];
+    const next = first.slice(), rows = new Uint32Array(n);
+    for (let i = 0; i < n; i++) rows[next[at[i]]++] = i;
+    this.cells = { first, rows };
+  }
+
+  nearest(px, py) {
+    if (!this.plot || !this.n) return -1;
+    if (!this.cells) this.sort();
+    const wide = Math.abs(this.x.back(px + REACH) - this.x.back(px)) / 2 * STEPS;
+    const gx = (this.x.back(px) + 1) / 2 * STEPS, gy = (this.y.back(py) + 1) / 2 * STEPS;
+    const cell = (value) => Math.max(0, Math.min(CELLS - 1, Math.floor(value / 256)));
+    let best = wide * wide, row = -1;
+    for (let cy = cell(gy - wide); cy <= cell(gy + wide); cy++) {
+      for (let cx = cell(gx - wide); cx <= cell(gx + wide); cx++) {
+        const c = cy * CELLS + cx;
+        for (let k = this.cells.first[c]; k < this.cells.first[c + 1]; k++) {
+          const i = this.cells.rows[k], dx = this.gx[i] - gx, dy = this.gy[i] - gy;
+          const far = dx * dx + dy * dy;
+          if (far < best && !(this.bits && !this.isLit(i) && row >= 0)) { best = far; row = i; }
+        }
+      }
+    }
+    return row;
+  }
+
+  isLit(i) { return (this.bits[i >> 3] >> (i & 7)) & 1; }
+
+  async show(data) {
+    this.data = data;
+    this.canvas.setAttribute("aria-label", data.alt);
+    const turn = ++this.turn;
+    try {
+      const [kit, points, colours, lit] = await Promise.all([
+        import(new URL(data.library, document.baseURI).href),
+        fetched(data.points), fetched(data.colours), data.lit ? fetched(data.lit) : null,
+      ]);
+      // A later call has overtaken this one: it draws what is wanted now.
+      if (turn !== this.turn || this.gone) return;
+      await this.begin(kit);
+      this.take(points, colours, lit);
+      await this.draw();
+      this.say.textContent = "";
+    } catch (error) {
+      this.say.textContent = `The map cannot be drawn. ${error.message || error}`;
+      this.box.dataset.failed = "1";
+    }
+  }
+
+  async begin(kit) {
+    if (this.plot) return;
+    if (!document.createElement("canvas").getContext("webgl")) {
+      throw new Error("This browser has no WebGL. Choose a sample of the points above.");
+    }
+    // An index of one point far away: the library then looks for nothing under the pointer.
+    this.empty = await kit.createSpatialIndex([[1e9, 1e9]], false);
+    const { width, height } = this.canvas.parentElement.getBoundingClientRect();
+    this.plot = kit.createScatterplot({
+      canvas: this.canvas, width, height, xScale: this.x, yScale: this.y,
+      colorBy: "valueZ", opacityBy: "valueW", pointSizeSelected: 0, pointOutlineWidth: 0,
+      backgroundColor: [0, 0, 0, 0], lassoColor: [0.16, 0.55, 0.8, 1], lassoMinDelay: 8,
+      lassoMinDist: 2, deselectOnDblClick: false, deselectOnEscape: false,
+    });
+    this.plot.subscribe("lassoEnd", ({ coordinates }) => this.lassoed(coordinates));
+    this.plot.subscribe("draw", () => this.painted());
+    this.applyTool();
+    new ResizeObserver(() => {
+      const now = this.canvas.parentElement.getBoundingClientRect();
+      if (this.plot && now.width > 0) this.plot.set({ width: now.width, height: now.height });
+    }).observe(this.canvas.parentElement);
+  }
+
+  lassoed(coordinates) {
+    const flat = coordinates.flat(2), path = [];
+    for (let i = 0; i + 1 < flat.length; i += 2) path.push([onGrid(flat[i]), onGrid(flat[i + 1])]);
+    const xs = path.map((p) => p[0]), ys = path.map((p) => p[1]);
+    const span = Math.max(...xs) - Math.min(...xs) + Math.max(...ys) - Math.min(...ys);
+    if (path.length < 3 || !(span > 60)) return;
+    this.asked = performance.now();
+    this.box.tell("lasso", path.flat());
+  }
+
+  take(points, colours, lit) {
+    if (points !== this.points) {
+      this.points = points;
+      this.n = points.byteLength / 4;
+      this.gx = new Uint16Array(points, 0, this.n);
+      this.gy = new Uint16Array(points, 2 * this.n, this.n);
+      this.cells = null;
+      this.rows = new Array(this.n);
+      for (let i = 0; i < this.n; i++) {
+        this.rows[i] = [2 * this.gx[i] / STEPS - 1, 2 * this.gy[i] / STEPS - 1, 0, 1];
+      }
+      this.colours = null;
+    }
+    const fresh = colours !== this.colours || lit !== this.lit;
+    this.colours = colours;
+    this.lit = lit;
+    this.bits = lit ? new Uint8Array(lit) : null;
+    if (fresh) this.paint(new Uint8Array(colours));
+  }
+
+  paint(codes) {
+    const grey = this.data.palette.length, n = this.n, bits = this.bits, rows = this.rows;
+    this.litCount = 0;
+    if (!bits) {
+      for (let i = 0; i < n; i++) { rows[i][2] = codes[i]; rows[i][3] = 1; }
+      this.ordered = rows;
+      return;
+    }
+    // Lit points are drawn last, on top of the grey ones.
+    const front = [], back = [];
+    for (let i = 0; i < n; i++) {
+      const row = rows[i];
+      if (this.isLit(i)) { row[2] = codes[i]; row[3] = 1; front.push(row); }
+      else { row[2] = grey; row[3] = 0; back.push(row); }
+    }
+    this.litCount = front.length;
+    this.ordered = back.concat(front);
+  }
+
+  async draw() {
+    const n = this.n, size = n > 500000 ? 1.6 : n > 100000 ? 2.2 : 3;
+    this.plot.set({
+      pointColor: [...this.data.palette, this.data.grey], pointSize: size,
+      opacity: this.bits ? [FAINT, 0.95] : [FAINT, n > 300000 ? 0.5 : 0.75],
+    });
+    await this.plot.draw(this.ordered, {
+      zDataType: "categorical", wDataType: "categorical", spatialIndex: this.empty,
+    });
+    this.box.dataset.lit = String(this.litCount);
+    this.box.dataset.shown = this.data.stamp;
+    this.box.dataset.drawn = String(n);
+    this.box.dataset.at = String(performance.timeOrigin + performance.now());
+  }
+
+  painted() { this.box.dataset.frames = String(1 + Number(this.box.dataset.frames || 0)); }
+
+  end() {
+    this.gone = true;
+    this.plot?.destroy();
+    this.plot = null;
+  }
+}
+
+export default function (component) {
+  const { parentElement: root, data, setTriggerValue } = component;
+  const box = root.querySelector(".map");
+  if (!box) return;
+  box.tell = (name, value) => setTriggerValue(name, value);
+  box.chart ||= new Chart(box);
+  box.chart.show(data);
+  return () => { box.chart?.end(); box.chart = null; };
+}
