@@ -203,7 +203,8 @@ def _rows(
 
 
 def _map_words(params: dict[str, Any], explained: list[float], kept: float) -> str:
-    near = f"{100 * kept:.0f} % of each item's {params['k']} nearest neighbours are still near"
+    share = f"{100 * kept:.0f}" if kept >= 0.01 else f"{100 * kept:.1f}"
+    near = f"{share} % of each item's {params['k']} nearest neighbours are still near"
     if explained:
         return f"Two directions hold {100 * sum(explained):.0f} % of the variance; {near} here."
     return f"{near[0].upper()}{near[1:]} on this map; distances between far groups mean little."

@@ -27,6 +27,9 @@ from pages._shell.words import count, plural, safe, seconds
 # Whether this run of the script has drawn its page's question.
 _asked: ContextVar[bool] = ContextVar("asked", default=False)
 
+# A longer table would travel to the browser with every run of the page.
+MOST_ROWS = 5_000
+
 _COMMAND = {"stitching": "stitch", "stitching-study": "stitch study"}
 
 
@@ -238,7 +241,9 @@ def table(frame: pd.DataFrame, *, name: str, key: str, height: int | None = None
         Unique on the page.
     """
     size: dict[str, Any] = {"height": height} if height else {}
-    st.dataframe(frame, hide_index=True, alt=f"Table {name}", **size)
+    if len(frame) > MOST_ROWS:
+        st.caption(f"The first {MOST_ROWS:,} of {len(frame):,} rows; the files hold all of them.")
+    st.dataframe(frame.head(MOST_ROWS), hide_index=True, alt=f"Table {name}", **size)
     downloads(frame, name=name, key=key)
 
 

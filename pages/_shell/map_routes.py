@@ -20,6 +20,8 @@ from pages._shell import rights
 from pages._shell.blocks import BLOCKS
 
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+# Noise does not shrink: packing four megabytes of positions would only keep them waiting.
+_AS_IS = {**_FOREVER, "Content-Encoding": "identity"}
 _HOUR = {"Cache-Control": "private, max-age=3600"}
 _SHA = re.compile(r"[0-9a-f]{64}")
 LIBRARY = "regl-scatterplot"
@@ -56,7 +58,7 @@ def _answer(found: bytes | dict[str, object] | None, what: str) -> Response:
     if found is None:
         return PlainTextResponse(f"no such {what}", status_code=404)
     if isinstance(found, bytes):
-        return Response(found, media_type="application/octet-stream", headers=_FOREVER)
+        return Response(found, media_type="application/octet-stream", headers=_AS_IS)
     return JSONResponse(found, headers=_HOUR)
 
 

@@ -1,6 +1,8 @@
 // A map of many points: positions and colours come as binary blocks, a lasso goes back as its
-// outline. The drawing is regl-scatterplot's; what is under the pointer is looked up here, in
-// buckets over the same grid, because the library's own index costs a second at a million points.
+// outline. Points, zoom and pan are regl-scatterplot's. The lasso is drawn here, on a canvas of
+// its own: the library draws every point again at each step of it, which takes a while without a
+// graphics card. What is under the pointer is looked up here too, in buckets over the grid of the
+// points: the library's index costs a second at a million.
 const STEPS = 65535, CELLS = 256, REACH = 9, STILL = 4, FAINT = 0.16;
 
 const blocks = new Map();
@@ -28,12 +30,17 @@ function scale() {
   return at;
 }
 
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
+const clock = () => String(performance.timeOrigin + performance.now());
 const onGrid = (value) => Math.max(0, Math.min(STEPS, Math.round((value + 1) / 2 * STEPS)));
 
 class Chart {
   constructor(box) {
     this.box = box;
-    this.canvas = box.querySelector("canvas");
+    this.frame = box.querySelector(".frame");
+    this.canvas = box.querySelector("canvas.points");
+    this.ink = box.querySelector("canvas.ink");
     this.say = box.querySelector(".say");
     this.tip = box.querySelector(".tip");
     this.x = scale();
@@ -60,35 +67,70 @@ class Chart {
   }
 
   applyTool() {
-    if (!this.plot) return;
-    const lasso = this.tool !== "move";
-    this.plot.set({
-      mouseMode: lasso ? "lasso" : "panZoom",
-      lassoType: this.tool === "box" ? "rectangle" : "freeform",
-    });
-    this.canvas.style.cursor = lasso ? "crosshair" : "grab";
+    // Over the points in lasso and box mode; out of the way of the library's own pan and zoom.
+    this.ink.style.pointerEvents = this.tool === "move" ? "none" : "auto";
+    this.canvas.style.cursor = "grab";
   }
 
   pointer() {
-    let down = null, wait = 0;
+    let wait = 0, down = null;
     const place = (event) => {
-      const rect = this.canvas.getBoundingClientRect();
-      return [event.clientX - rect.left, event.clientY - rect.top];
+      const rect = this.frame.getBoundingClientRect();
+      return [event.clientX - rect.left - 1, event.clientY - rect.top - 1];
     };
-    this.canvas.addEventListener("pointerdown", (event) => { down = place(event); this.hush(); });
-    this.canvas.addEventListener("click", (event) => {
-      const at = place(event);
-      if (!down || Math.hypot(at[0] - down[0], at[1] - down[1]) > STILL) return;
-      const row = this.nearest(...at);
-      if (row >= 0) this.box.tell("picked", row);
+    const stop = () => { this.path = null; this.stroke(); };
+    this.frame.addEventListener("pointerdown", (event) => {
+      this.hush();
+      if (event.button) return;
+      down = place(event);
+      if (event.target !== this.ink) return;
+      this.ink.setPointerCapture(event.pointerId);
+      this.path = [down];
     });
-    this.canvas.addEventListener("pointermove", (event) => {
+    this.frame.addEventListener("pointermove", (event) => {
       clearTimeout(wait);
-      if (event.buttons) return;
       const at = place(event);
-      wait = setTimeout(() => this.hover(...at), 40);
+      if (this.path) {
+        if (this.tool === "box") this.path = [down, [at[0], down[1]], at, [down[0], at[1]]];
+        else if (far(at, this.path.at(-1)) >= 2) this.path.push(at);
+        return this.stroke();
+      }
+      if (!event.buttons) wait = setTimeout(() => this.hover(...at), 40);
     });
-    this.canvas.addEventListener("pointerleave", () => { clearTimeout(wait); this.hush(); });
+    this.frame.addEventListener("pointerup", (event) => {
+      const at = place(event), path = this.path, begun = down;
+      down = null;
+      stop();
+      if (begun && far(at, begun) <= STILL && !(path?.length > 6)) {
+        const row = this.nearest(...at);
+        if (row >= 0) this.box.tell("picked", row);
+      } else if (path) this.lassoed(path);
+    });
+    this.frame.addEventListener("pointercancel", stop);
+    this.frame.addEventListener("pointerleave", () => { clearTimeout(wait); this.hush(); });
+    this.frame.addEventListener("keydown", (event) => { if (event.key === "Escape") stop(); });
+    // A wheel zooms in every mode.
+    this.ink.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.canvas.dispatchEvent(new WheelEvent("wheel", event));
+    }, { passive: false });
+  }
+
+  stroke() {
+    const { clientWidth: wide, clientHeight: high } = this.frame, scale = devicePixelRatio || 1;
+    this.ink.width = wide * scale;
+    this.ink.height = high * scale;
+    if (!this.path || this.path.length < 2) return;
+    const pen = this.ink.getContext("2d");
+    pen.scale(scale, scale);
+    pen.beginPath();
+    for (const [x, y] of this.path) pen.lineTo(x, y);
+    pen.closePath();
+    pen.fillStyle = "rgba(42, 140, 205, .14)";
+    pen.fill();
+    pen.strokeStyle = "rgb(42, 140, 205)";
+    pen.lineWidth = 1.5;
+    pen.stroke();
   }
 
   hush() { this.over = -1; this.tip.hidden = true; }
@@ -112,7 +154,7 @@ class Chart {
     this.tip.querySelector("span").textContent =
       [item.label, item.domain, `id ${item.id}`].filter(Boolean).join(" · ");
     this.tip.hidden = false;
-    const wide = this.canvas.clientWidth, high = this.canvas.clientHeight;
+    const { clientWidth: wide, clientHeight: high } = this.frame;
     this.tip.style.left = `${Math.max(0, Math.min(px + 14, wide - this.tip.offsetWidth))}px`;
     this.tip.style.top = `${Math.max(0, Math.min(py + 14, high - this.tip.offsetHeight))}px`;
   }
@@ -142,8 +184,8 @@ class Chart {
         const c = cy * CELLS + cx;
         for (let k = this.cells.first[c]; k < this.cells.first[c + 1]; k++) {
           const i = this.cells.rows[k], dx = this.gx[i] - gx, dy = this.gy[i] - gy;
-          const far = dx * dx + dy * dy;
-          if (far < best && !(this.bits && !this.isLit(i) && row >= 0)) { best = far; row = i; }
+          const away = dx * dx + dy * dy;
+          if (away < best) { best = away; row = i; }
         }
       }
     }
@@ -154,6 +196,7 @@ class Chart {
 
   async show(data) {
     this.data = data;
+    this.box.dataset.begun ||= clock();
     this.canvas.setAttribute("aria-label", data.alt);
     const turn = ++this.turn;
     try {
@@ -162,6 +205,9 @@ class Chart {
         fetched(data.points), fetched(data.colours), data.lit ? fetched(data.lit) : null,
       ]);
       // A later call has overtaken this one: it draws what is wanted now.
+      if (turn !== this.turn || this.gone) return;
+      // The pictures of a new selection come first: drawing the points again holds the page up.
+      if (this.plot && lit && lit !== this.lit) await pause(300);
       if (turn !== this.turn || this.gone) return;
       await this.begin(kit);
       this.take(points, colours, lit);
@@ -180,29 +226,23 @@ class Chart {
     }
     // An index of one point far away: the library then looks for nothing under the pointer.
     this.empty = await kit.createSpatialIndex([[1e9, 1e9]], false);
-    const { width, height } = this.canvas.parentElement.getBoundingClientRect();
+    const { width, height } = this.frame.getBoundingClientRect();
     this.plot = kit.createScatterplot({
       canvas: this.canvas, width, height, xScale: this.x, yScale: this.y,
       colorBy: "valueZ", opacityBy: "valueW", pointSizeSelected: 0, pointOutlineWidth: 0,
-      backgroundColor: [0, 0, 0, 0], lassoColor: [0.16, 0.55, 0.8, 1], lassoMinDelay: 8,
-      lassoMinDist: 2, deselectOnDblClick: false, deselectOnEscape: false,
+      backgroundColor: [0, 0, 0, 0], deselectOnDblClick: false, deselectOnEscape: false,
     });
-    this.plot.subscribe("lassoEnd", ({ coordinates }) => this.lassoed(coordinates));
     this.plot.subscribe("draw", () => this.painted());
     this.applyTool();
     new ResizeObserver(() => {
-      const now = this.canvas.parentElement.getBoundingClientRect();
+      const now = this.frame.getBoundingClientRect();
       if (this.plot && now.width > 0) this.plot.set({ width: now.width, height: now.height });
-    }).observe(this.canvas.parentElement);
+    }).observe(this.frame);
   }
 
-  lassoed(coordinates) {
-    const flat = coordinates.flat(2), path = [];
-    for (let i = 0; i + 1 < flat.length; i += 2) path.push([onGrid(flat[i]), onGrid(flat[i + 1])]);
-    const xs = path.map((p) => p[0]), ys = path.map((p) => p[1]);
-    const span = Math.max(...xs) - Math.min(...xs) + Math.max(...ys) - Math.min(...ys);
-    if (path.length < 3 || !(span > 60)) return;
-    this.asked = performance.now();
+  lassoed(pixels) {
+    const path = pixels.map(([x, y]) => [onGrid(this.x.back(x)), onGrid(this.y.back(y))]);
+    if (path.length < 3 || !this.plot) return;
     this.box.tell("lasso", path.flat());
   }
 
@@ -257,7 +297,7 @@ class Chart {
     this.box.dataset.lit = String(this.litCount);
     this.box.dataset.shown = this.data.stamp;
     this.box.dataset.drawn = String(n);
-    this.box.dataset.at = String(performance.timeOrigin + performance.now());
+    this.box.dataset.at ||= clock();
   }
 
   painted() { this.box.dataset.frames = String(1 + Number(this.box.dataset.frames || 0)); }

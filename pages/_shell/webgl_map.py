@@ -26,7 +26,8 @@ _HTML = """
     <button type="button" data-tool="move" aria-pressed="false">Move</button>
     <button type="button" data-tool="fit">Fit</button>
   </div>
-  <div class="frame"><canvas role="img"></canvas>
+  <div class="frame"><canvas class="points" role="img"></canvas>
+    <canvas class="ink" aria-hidden="true"></canvas>
     <div class="tip" hidden><img alt="" width="96" height="96"><b></b><span></span></div>
   </div>
   <p class="say" role="status" aria-live="polite">Fetching the points</p>
@@ -45,6 +46,7 @@ button:focus-visible { outline: 3px solid var(--st-primary-color, #0072B2); outl
 .frame { position: relative; height: var(--map-height, 480px); overflow: hidden;
   border: 1px solid var(--st-border-color, #888); border-radius: 6px; }
 canvas { display: block; touch-action: none; }
+.ink { position: absolute; inset: 0; width: 100%; height: 100%; cursor: crosshair; }
 .tip { position: absolute; pointer-events: none; max-width: 13rem; padding: .4rem;
   border-radius: 6px; border: 1px solid var(--st-border-color, #888);
   background: var(--st-background-color, #fff); box-shadow: 0 2px 10px rgba(0, 0, 0, .18); }
