@@ -137,6 +137,8 @@ def positions(dataset: Dataset, ids: Iterable[int] | np.ndarray) -> np.ndarray:
     wanted = ids if isinstance(ids, np.ndarray) else np.array([int(i) for i in ids], dtype=np.int64)
     own = dataset.ids
     if len(own) and len(wanted) and (np.diff(own) > 0).all():
+        if own[-1] - own[0] + 1 == len(own):  # no gaps: the row is the id's distance
+            return wanted[(wanted >= own[0]) & (wanted <= own[-1])] - own[0]
         at = np.minimum(np.searchsorted(own, wanted), len(own) - 1)
         return at[own[at] == wanted]
     at = pd.Index(own).get_indexer(pd.Index(wanted))

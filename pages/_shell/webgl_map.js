@@ -3,7 +3,7 @@
 // its own: the library draws every point again at each step of it, which takes a while without a
 // graphics card. What is under the pointer is looked up here too, in buckets over the grid of the
 // points: the library's index costs a second at a million.
-const STEPS = 65535, CELLS = 256, REACH = 9, STILL = 4, FAINT = 0.16;
+const STEPS = 65535, CELLS = 256, REACH = 9, STILL = 4, FAINT = 0.16, MANY = 100000;
 
 const blocks = new Map();
 async function fetched(url) {
@@ -31,6 +31,14 @@ function scale() {
 }
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+async function settled() {
+  const app = document.querySelector('[data-testid="stApp"]');
+  for (let turn = 0; turn < 60; turn++) {
+    await pause(turn ? 50 : 120);
+    if (!app || app.dataset.testScriptState === "notRunning") break;
+  }
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 60)));
+}
 const far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 const clock = () => String(performance.timeOrigin + performance.now());
 const onGrid = (value) => Math.max(0, Math.min(STEPS, Math.round((value + 1) / 2 * STEPS)));
@@ -192,8 +200,6 @@ class Chart {
     return row;
   }
 
-  isLit(i) { return (this.bits[i >> 3] >> (i & 7)) & 1; }
-
   async show(data) {
     this.data = data;
     this.box.dataset.begun ||= clock();
@@ -207,10 +213,10 @@ class Chart {
       // A later call has overtaken this one: it draws what is wanted now.
       if (turn !== this.turn || this.gone) return;
       // The pictures of a new selection come first: drawing the points again holds the page up.
-      if (this.plot && lit && lit !== this.lit) await pause(300);
+      if (this.plot && lit !== this.lit) await settled();
       if (turn !== this.turn || this.gone) return;
-      await this.begin(kit);
       this.take(points, colours, lit);
+      await this.begin(kit);
       await this.draw();
       this.say.textContent = "";
     } catch (error) {
@@ -230,6 +236,8 @@ class Chart {
     this.plot = kit.createScatterplot({
       canvas: this.canvas, width, height, xScale: this.x, yScale: this.y,
       colorBy: "valueZ", opacityBy: "valueW", pointSizeSelected: 0, pointOutlineWidth: 0,
+      // At two pixels nobody tells a disc from a square, which is the cheaper one.
+      renderPointsAsSquares: this.n > MANY,
       backgroundColor: [0, 0, 0, 0], deselectOnDblClick: false, deselectOnEscape: false,
     });
     this.plot.subscribe("draw", () => this.painted());
@@ -274,15 +282,16 @@ class Chart {
       this.ordered = rows;
       return;
     }
+    for (const byte of bits) for (let rest = byte; rest; rest &= rest - 1) this.litCount += 1;
     // Lit points are drawn last, on top of the grey ones.
-    const front = [], back = [];
+    const ordered = new Array(n);
+    let back = 0, front = n - this.litCount;
     for (let i = 0; i < n; i++) {
       const row = rows[i];
-      if (this.isLit(i)) { row[2] = codes[i]; row[3] = 1; front.push(row); }
-      else { row[2] = grey; row[3] = 0; back.push(row); }
+      if ((bits[i >> 3] >> (i & 7)) & 1) { row[2] = codes[i]; row[3] = 1; ordered[front++] = row; }
+      else { row[2] = grey; row[3] = 0; ordered[back++] = row; }
     }
-    this.litCount = front.length;
-    this.ordered = back.concat(front);
+    this.ordered = ordered;
   }
 
   async draw() {
