@@ -18,6 +18,8 @@ from core.figures.style import OKABE_ITO, ROLE, SEQUENTIAL, domain_colour
 
 # Codes of a ramp; the next one is for values that are missing.
 LEVELS = 250
+# The eighth category is grey already: what is joined as "other" is a lighter one.
+_OTHER = "#C4C8CE"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Paint:
     codes : ndarray of uint8, shape (n,)
         Index into ``palette``.
     palette : tuple of str
-        Colours as ``#rrggbb``.
+        Colours as ``#RRGGBB``.
     names : tuple of str
         The category of each colour; empty for a ramp.
     low, high : float or None
@@ -61,7 +63,7 @@ def paint(values: pd.Series) -> Paint:
     codes, found = pd.factorize(names, sort=True)
     known = [str(name) for name in found if name != OTHER]
     palette = tuple(
-        ROLE["null"] if name == OTHER else _shade(str(name), known) for name in map(str, found)
+        _OTHER if name == OTHER else _shade(str(name), known) for name in map(str, found)
     )
     missing = int((names == "none").sum())
     return Paint(codes.astype(np.uint8), palette, tuple(map(str, found)), None, None, missing)
@@ -71,7 +73,7 @@ def _shade(name: str, known: list[str]) -> str:
     colour = domain_colour(name, known)
     rounds = sorted(known).index(name) // len(OKABE_ITO)
     parts = [int(int(colour[i : i + 2], 16) * 0.6**rounds) for i in (1, 3, 5)]
-    return "#{:02x}{:02x}{:02x}".format(*parts)
+    return "#{:02X}{:02X}{:02X}".format(*parts)
 
 
 def _ramp(values: np.ndarray) -> Paint:
@@ -80,5 +82,5 @@ def _ramp(values: np.ndarray) -> Paint:
     share = (np.where(known, values, low) - low) / (high - low if high > low else 1.0)
     codes = np.where(known, np.rint(share * (LEVELS - 1)), LEVELS).astype(np.uint8)
     sampled = sample_colorscale(SEQUENTIAL, np.linspace(0, 1, LEVELS).tolist())
-    palette = ["#{:02x}{:02x}{:02x}".format(*map(round, unlabel_rgb(c))) for c in sampled]
+    palette = ["#{:02X}{:02X}{:02X}".format(*map(round, unlabel_rgb(c))) for c in sampled]
     return Paint(codes, (*palette, ROLE["null"]), (), low, high, int((~known).sum()))
