@@ -24,12 +24,13 @@ export default function (component) {
   // A chart is made anew now and then; each new one is given the listeners once.
   const attach = () => {
     for (const key of tip.data.keys) {
-      const chart = document.querySelector(`.st-key-${key} .js-plotly-plot`);
-      if (!chart?.on || chart.thLens) continue;
-      chart.thLens = true;
-      chart.on("plotly_hover", look);
-      chart.on("plotly_unhover", hide);
-      chart.addEventListener("pointerdown", hide);
+      for (const chart of document.querySelectorAll(`.st-key-${key} .js-plotly-plot`)) {
+        if (!chart.on || chart.thLens) continue;
+        chart.thLens = true;
+        chart.on("plotly_hover", look);
+        chart.on("plotly_unhover", hide);
+        chart.addEventListener("pointerdown", hide);
+      }
     }
   };
   attach();

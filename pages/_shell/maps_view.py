@@ -139,9 +139,9 @@ def linked(data: Dataset, choice: Choice, results: list[Result], chosen: Control
     trouble = map_selection.restore(shown)
     if trouble:
         st.caption(trouble)
-    if not len(map_selection.current()):
+    if f"{PAGE}_source" not in st.session_state:
         for one in shown:
-            # A chart that kept its lasso while the page was away.
+            # A chart whose lasso was there before this page said anything of it.
             if charts.picked(f"{PAGE}_map_{one.side}"):
                 _take(one)
     ids = map_selection.current()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Playwright, Response, sync_playwright
+from playwright.sync_api import Browser, BrowserType, Page, Response, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
@@ -55,10 +56,10 @@ _WATCH = """() => {
 }"""
 
 
-def start_software_gl(play: Playwright) -> Browser:
+def start_software_gl(kind: BrowserType) -> Browser:
     """Start Chromium with WebGL drawn by the processor."""
     args = [arg for arg in ARGS if arg != "--disable-gpu"]
-    return play.chromium.launch(executable_path=find_chromium(), args=[*args, *SOFTWARE_GL])
+    return kind.launch(executable_path=find_chromium(), args=[*args, *SOFTWARE_GL])
 
 
 def circle(page: Page, side: str, radius: float, *, at: tuple[float, float] = (0.5, 0.5)) -> None:
@@ -87,60 +88,76 @@ def lasso(page: Page, side: str, radius: float, **kwargs: Any) -> dict[str, Any]
     return dict(page.evaluate("() => window.lassoed"))
 
 
-def open_maps(page: Page, server: Server, *, second: bool) -> dict[str, Any]:
-    """Open the large maps and return bytes and the milliseconds to the first paint of each."""
-    got: dict[str, int] = {}
+class Traffic:
+    """Bytes that a page received: blocks of maps, Streamlit's messages."""
 
-    def count(response: Response) -> None:
-        for part in ("/block/", "/vendor/"):
-            if part in response.url:
-                size = int(response.headers.get("content-length", "0"))
-                got[part.strip("/")] = got.get(part.strip("/"), 0) + size
+    def __init__(self, page: Page) -> None:
+        self.blocks = 0
+        self.messages = 0
+        page.on("response", self._answer)
+        page.on("websocket", lambda socket: socket.on("framereceived", self._message))
 
-    def message(data: str | bytes) -> None:
-        got["messages"] = got.get("messages", 0) + len(data)
+    def _answer(self, response: Response) -> None:
+        if "/block/" in response.url:
+            self.blocks += int(response.headers["content-length"])
 
-    page.on("response", count)
-    page.on("websocket", lambda socket: socket.on("framereceived", message))
+    def _message(self, data: str | bytes) -> None:
+        self.messages += len(data)
+
+
+def painted(page: Page, side: str, since: float) -> dict[str, int]:
+    """Wait for a large map; return the milliseconds since then, and its component's own."""
+    page.wait_for_selector(f"{MAP.format(side=side)}[data-drawn]", timeout=180_000)
+    box = page.locator(MAP.format(side=side))
+    begun, at = (float(box.get_attribute(name) or "nan") for name in ("data-begun", "data-at"))
+    return {"first_paint_ms": round(at - 1e3 * since), "component_ms": round(at - begun)}
+
+
+def visit_once(page: Page, server: Server, laps: int, second: bool) -> dict[str, Any]:
+    """Open the app, go to its maps, draw lassos; return bytes and milliseconds."""
+    out: dict[str, Any] = {}
     begun = time.time()
-    both = "&explore_reference=narrow" if second else ""
-    page.goto(f"{server.url}/explore?dataset=many&explore_model=wide{both}")
-    sides = ["a", "b"] if second else ["a"]
-    for side in sides:
-        page.wait_for_selector(f"{MAP.format(side=side)}[data-drawn]", timeout=180_000)
-    painted = [
-        1_000
-        * (float(page.locator(MAP.format(side=s)).get_attribute("data-at") or 0) / 1e3 - begun)
-        for s in sides
-    ]
+    page.goto(f"{server.url}/jobs")
     settle(page)
-    return {"bytes": got, "first_paint_ms": [round(ms) for ms in painted]}
+    out["app_boot_ms"] = round(1e3 * (time.time() - begun))
+    traffic = Traffic(page)
+    begun = time.time()
+    if second:
+        page.goto(f"{server.url}/explore?explore_model=wide&explore_reference=narrow")
+    else:
+        page.get_by_role("link", name="Explore").click()
+    out["map_a"] = painted(page, "a", begun)
+    if second:
+        out["map_b"] = painted(page, "b", begun)
+    settle(page)
+    out["block_bytes"], out["message_bytes"] = traffic.blocks, traffic.messages
+    times = [lasso(page, "a", 0.12 + 0.04 * lap) for lap in range(laps)]
+    for what in ("grid", "pictures"):
+        values = [round(lap[what]) for lap in times]
+        out[f"lasso_to_{what}_ms"] = {"median": statistics.median(values), "all": values}
+    out["selected"] = [lap["label"] for lap in times]
+    out["bytes_a_lasso"] = round(
+        (traffic.blocks + traffic.messages - out["block_bytes"] - out["message_bytes"]) / laps
+    )
+    return out
 
 
 def measure(home: Path, *, laps: int = 6) -> dict[str, Any]:
-    """Open, draw lassos, and return what it took: a first visit warms the server up."""
-    out: dict[str, Any] = {}
+    """Visit cold, warm and with two maps; the first visit also warms the server up."""
+    out: dict[str, Any] = {"load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         process, server = start_server(home, Path(folder) / "log", THEODOLITE_DEMO="0")
         try:
-            chromium = start_software_gl(play)
-            for visit in ("cold", "warm", "two maps"):
+            chromium = start_software_gl(play.chromium)
+            for name, second in (("cold", False), ("warm", False), ("two maps", True)):
                 page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
                 page.set_default_timeout(120_000)
-                out[visit] = open_maps(page, server, second=visit == "two maps")
-                times = [lasso(page, "a", 0.12 + 0.04 * lap) for lap in range(laps)]
-                for what in ("grid", "pictures"):
-                    values = [lap[what] for lap in times]
-                    out[visit][f"lasso_to_{what}_ms"] = {
-                        "median": round(statistics.median(values)),
-                        "all": [round(v) for v in values],
-                    }
-                out[visit]["selected"] = [lap["label"] for lap in times]
+                out[name] = visit_once(page, server, laps, second)
                 page.context.close()
             chromium.close()
         finally:
             stop_server(process)
-    return out
+    return {**out, "load_at_end": os.getloadavg()[0]}
 
 
 def main() -> None:
