@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from core.compare.analysis import DEFAULTS
 from pages._shell import changed_view, layout, maps_view, pickers, words
 from pages._shell import explore_view as view
@@ -18,10 +20,13 @@ layout.header(
     "Where is everything?",
     [data.title, *choice.titles(), words.plural(data.n, "item")],
 )
-changed = view.changed_result(ws, data, choice, options)
-view.verdict(ws, data, choice, options, changed)
+answer = st.container()
+with answer:
+    changed = view.changed_result(ws, data, choice, options)
 chosen = maps_view.controls(ws, data, choice, changed)
 results = maps_view.maps(ws, data, choice, options, chosen)
+with answer:
+    view.verdict(choice, results, changed)
 if results:
     maps_view.linked(data, choice, results, chosen)
     if changed is not None:

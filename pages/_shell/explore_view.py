@@ -114,45 +114,28 @@ def settings() -> dict[str, Any]:
     return {"metric": metric, "n_neighbors": neighbours, "seed": seed}
 
 
-def verdict(
-    ws: Workspace,
-    data: Dataset,
-    choice: Choice,
-    options: dict[str, Any],
-    changed: Result | None,
-) -> None:
+def verdict(choice: Choice, maps: list[Result], changed: Result | None) -> None:
     """Draw the answer: what changed between A and B, or what the one map keeps."""
     if choice.reference:
         if changed is not None:
             _change_verdict(changed)
         return
-    found = one_map(
-        ws,
-        data,
-        choice.model,
-        choice.layer,
-        "pca",
-        {**options, "max_points": most_points(data)},
-    )
-    if found is not None:
-        asked = found.summary.get("asked")
-        layout.verdict(
-            found.headline,
-            [
-                Tile("variance in two directions", percent(sum(found.summary["explained"]))),
-                Tile(
-                    "neighbours kept",
-                    percent(found.summary["kept"]),
-                    f"chance {percent(found.summary['chance'])}"
-                    + (f"; {count(asked)} items asked" if asked else ""),
-                ),
-                Tile(
-                    "n",
-                    count(found.summary["n"]),
-                    f"of {number(found.summary['dim'])} numbers each",
-                ),
-            ],
-        )
+    if not maps:
+        return
+    found = maps[0]
+    summary = found.summary
+    asked = f"; {count(summary['asked'])} items asked" if "asked" in summary else ""
+    tiles = [
+        Tile(
+            "neighbours kept",
+            percent(summary["kept"]),
+            f"chance {percent(summary['chance'])}{asked}",
+        ),
+        Tile("n", count(summary["n"]), f"of {number(summary['dim'])} numbers each"),
+    ]
+    if summary["explained"]:
+        tiles.insert(0, Tile("variance in two directions", percent(sum(summary["explained"]))))
+    layout.verdict(found.headline, tiles)
 
 
 def _change_verdict(changed: Result) -> None:

@@ -121,7 +121,8 @@ def maps(
         wanted = {**options, "max_points": chosen.max_points}
         result = explore_view.one_map(ws, data, model, layer, chosen.method, wanted)
         if result is None and chosen.method != "pca":
-            result = explore_view.one_map(ws, data, model, layer, "pca", wanted)
+            all_points = {**wanted, "max_points": explore_view.most_points(data)}
+            result = explore_view.one_map(ws, data, model, layer, "pca", all_points)
         if result is not None:
             found.append(result)
     return found

@@ -43,6 +43,23 @@ const far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 const clock = () => String(performance.timeOrigin + performance.now());
 const onGrid = (value) => Math.max(0, Math.min(STEPS, Math.round((value + 1) / 2 * STEPS)));
 
+// One drawing surface for all maps of the page, no larger than the largest of them: a browser
+// has few, each costs a second to start, and the library's own is as large as the window.
+function surface(kit, width, height) {
+  let kept = window.theodoliteSurface;
+  if (!kept || kept.isDestroyed) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = 1;
+    kept = window.theodoliteSurface = kit.createRenderer({ canvas });
+  }
+  const scale = devicePixelRatio || 1, [w, h] = [kept.canvas.width / scale, kept.canvas.height / scale];
+  if (width > w || height > h) {
+    kept.resize(Math.max(width, w), Math.max(height, h));
+    kept.refresh();
+  }
+  return kept;
+}
+
 class Chart {
   constructor(box) {
     this.box = box;
@@ -233,8 +250,9 @@ class Chart {
     // An index of one point far away: the library then looks for nothing under the pointer.
     this.empty = await kit.createSpatialIndex([[1e9, 1e9]], false);
     const { width, height } = this.frame.getBoundingClientRect();
+    this.kit = kit;
     this.plot = kit.createScatterplot({
-      canvas: this.canvas, width, height, xScale: this.x, yScale: this.y,
+      renderer: surface(kit, width, height), canvas: this.canvas, width, height, xScale: this.x, yScale: this.y,
       colorBy: "valueZ", opacityBy: "valueW", pointSizeSelected: 0, pointOutlineWidth: 0,
       // At two pixels nobody tells a disc from a square, which is the cheaper one.
       renderPointsAsSquares: this.n > MANY,
@@ -244,7 +262,9 @@ class Chart {
     this.applyTool();
     new ResizeObserver(() => {
       const now = this.frame.getBoundingClientRect();
-      if (this.plot && now.width > 0) this.plot.set({ width: now.width, height: now.height });
+      if (!this.plot || !(now.width > 0)) return;
+      surface(kit, now.width, now.height);
+      this.plot.set({ width: now.width, height: now.height });
     }).observe(this.frame);
   }
 

@@ -116,11 +116,12 @@ def painted(page: Page, side: str, since: float) -> dict[str, int]:
 def visit_once(page: Page, server: Server, laps: int, second: bool) -> dict[str, Any]:
     """Open the app, go to its maps, draw lassos; return bytes and milliseconds."""
     out: dict[str, Any] = {}
+    traffic = Traffic(page)
     begun = time.time()
     page.goto(f"{server.url}/jobs")
     settle(page)
     out["app_boot_ms"] = round(1e3 * (time.time() - begun))
-    traffic = Traffic(page)
+    traffic.blocks = traffic.messages = 0
     begun = time.time()
     if second:
         page.goto(f"{server.url}/explore?explore_model=wide&explore_reference=narrow")

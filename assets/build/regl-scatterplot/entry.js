@@ -1,2 +1,2 @@
 // What the map needs of the library, and nothing else.
-export { checkSupport, createSpatialIndex, default as createScatterplot } from "regl-scatterplot";
+export { createRenderer, createSpatialIndex, default as createScatterplot } from "regl-scatterplot";
