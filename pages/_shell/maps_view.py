@@ -31,7 +31,7 @@ from pages._shell.map_selection import Shown
 from pages._shell.webgl_map import clicked, lassoed, webgl_map
 from pages._shell.words import listed, number, plural, safe, tip
 
-_ROWS_SHOWN = 1_000
+_ROWS_SHOWN = 200
 _METHODS = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
 
 

@@ -50,6 +50,10 @@ function surface(kit, width, height) {
   if (!kept || kept.isDestroyed) {
     const canvas = document.createElement("canvas");
     canvas.width = canvas.height = 1;
+    // As the library asks for it, which is then given this one.
+    if (!canvas.getContext("webgl", { antialias: true, preserveDrawingBuffer: true })) {
+      throw new Error("This browser has no WebGL. Choose a sample of the points above.");
+    }
     kept = window.theodoliteSurface = kit.createRenderer({ canvas });
   }
   const scale = devicePixelRatio || 1, [w, h] = [kept.canvas.width / scale, kept.canvas.height / scale];
@@ -244,13 +248,9 @@ class Chart {
 
   async begin(kit) {
     if (this.plot) return;
-    if (!document.createElement("canvas").getContext("webgl")) {
-      throw new Error("This browser has no WebGL. Choose a sample of the points above.");
-    }
     // An index of one point far away: the library then looks for nothing under the pointer.
     this.empty = await kit.createSpatialIndex([[1e9, 1e9]], false);
     const { width, height } = this.frame.getBoundingClientRect();
-    this.kit = kit;
     this.plot = kit.createScatterplot({
       renderer: surface(kit, width, height), canvas: this.canvas, width, height, xScale: this.x, yScale: this.y,
       colorBy: "valueZ", opacityBy: "valueW", pointSizeSelected: 0, pointOutlineWidth: 0,
