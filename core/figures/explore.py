@@ -148,7 +148,8 @@ def _points(
             + f"{name}, id %{{customdata}}<extra></extra>",
             marker={"size": size, "opacity": 0.8, "line": {"width": 0}, **marker},
             selectedpoints=np.flatnonzero(np.isin(ids, list(chosen))) if chosen else None,
-            selected={"marker": {"opacity": 1.0, "size": size + 1}},
+            # A handful among thousands must be found at a glance.
+            selected={"marker": {"opacity": 1.0, "size": size + (5 if len(chosen) <= 50 else 1)}},
             unselected={"marker": {"opacity": 0.22, "color": ROLE["unselected"]}},
             showlegend=legend,
         )

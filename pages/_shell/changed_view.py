@@ -84,9 +84,11 @@ def _rows(data: Dataset, part: pd.DataFrame, k: int, total: int) -> None:
         selection_mode="single-row",
         column_config={
             "picture": st.column_config.ImageColumn("", width=52),
-            "shared": st.column_config.NumberColumn(f"shared of {k}"),
+            "item": st.column_config.TextColumn(width=190),
+            "domain": st.column_config.TextColumn(width=90),
+            "shared": st.column_config.NumberColumn(f"shared of {k}", width=95),
             "displacement": st.column_config.NumberColumn(
-                help="1 is as far as an item taken at random", format="%.2f"
+                width=105, help="1 is as far as an item taken at random", format="%.2f"
             ),
             "q neighbours": st.column_config.NumberColumn(
                 help="At most 0.05: its neighbours were kept", format="%.3f"

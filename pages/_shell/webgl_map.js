@@ -39,6 +39,12 @@ async function settled() {
   }
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 60)));
 }
+// Unselected points lie many deep, so that opacity alone does not keep them faint: the grey is
+// that of #B0B0B0 at low opacity on the page's own ground.
+function faint(element) {
+  const [r, g, b] = getComputedStyle(element).color.match(/[\d.]+/g).map(Number);
+  return r + g + b > 380 ? "#464C55" : "#CFD2D6";
+}
 const far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 const clock = () => String(performance.timeOrigin + performance.now());
 const onGrid = (value) => Math.max(0, Math.min(STEPS, Math.round((value + 1) / 2 * STEPS)));
@@ -317,7 +323,7 @@ class Chart {
   async draw() {
     const n = this.n, size = n > 500000 ? 1.6 : n > 100000 ? 2.2 : 3;
     this.plot.set({
-      pointColor: [...this.data.palette, this.data.grey], pointSize: size,
+      pointColor: [...this.data.palette, faint(this.box)], pointSize: size,
       opacity: this.bits ? [FAINT, 0.95] : [FAINT, n > 300000 ? 0.5 : 0.75],
     });
     await this.plot.draw(this.ordered, {

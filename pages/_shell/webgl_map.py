@@ -14,7 +14,6 @@ import streamlit as st
 
 from core.compare.map_points import MapPoints
 from core.figures.paint import Paint
-from core.figures.style import ROLE
 from pages._shell.blocks import address, block_url
 from pages._shell.map_routes import library_digest
 
@@ -43,7 +42,7 @@ button { font: inherit; color: inherit; cursor: pointer; border-radius: 6px;
 button[aria-pressed="true"] { border-color: var(--st-primary-color, #0072B2);
   color: var(--st-primary-color, #0072B2); font-weight: 600; }
 button:focus-visible { outline: 3px solid var(--st-primary-color, #0072B2); outline-offset: 1px; }
-.frame { position: relative; height: var(--map-height, 480px); overflow: hidden;
+.frame { position: relative; width: 100%; aspect-ratio: 1; max-height: 480px; overflow: hidden;
   border: 1px solid var(--st-border-color, #888); border-radius: 6px; }
 canvas { display: block; touch-action: none; }
 .ink { position: absolute; inset: 0; width: 100%; height: 100%; cursor: crosshair; }
@@ -97,7 +96,6 @@ def webgl_map(
             "lit": bits,
             "stamp": f"{colours[-12:]} {bits[-12:]}",
             "palette": list(paint.palette),
-            "grey": ROLE["unselected"],
             "item": address("map-item") + f"?map={points.key}",
             "thumb": address("thumb", ""),
             "alt": alt,
