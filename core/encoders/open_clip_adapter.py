@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.encoders.base import TorchEncoder, stack, tensors_digest, with_layers
-from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state
+from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state, safe_first
 from core.encoders.demo_text import as_text
 from core.encoders.timm_adapter import _widths
 from core.encoders.transforms import LibraryTransform, of_library
@@ -110,7 +110,7 @@ def _checkpoint(open_clip: Any, arch: str, tag: str, model: str) -> tuple[Path, 
     hub = str(config.get("hf_hub", ""))
     if hub:
         hub_id, _, file = hub.rpartition("/")
-        return hub_file(hub_id, [file, *FILES] if file else FILES, model), config
+        return hub_file(hub_id, safe_first(file) if file else FILES, model), config
     path = Path("~/.cache/clip").expanduser() / str(config["url"]).rpartition("/")[2]
     if not path.is_file():
         raise NeedsWeights(

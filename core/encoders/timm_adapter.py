@@ -22,7 +22,7 @@ from core.encoders.base import (
     tensors_digest,
     with_layers,
 )
-from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state
+from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state, safe_first
 from core.encoders.transforms import LibraryTransform, of_library
 from core.errors import NotFound
 from core.types import EncoderInfo
@@ -90,8 +90,9 @@ def _cached(arch: str) -> Path:
         raise NotFound(
             f"timm publishes no weights for {arch!r}.", f"Name a file: timm/{arch}@FILE."
         )
-    own = [config.hf_hub_filename] if config.hf_hub_filename else []
-    return hub_file(hub_id, [*own, *FILES], f"timm/{arch}")
+    own = config.hf_hub_filename
+    # A repository of several checkpoints names its own: no other of them will do.
+    return hub_file(hub_id, safe_first(own) if own else FILES, f"timm/{arch}")
 
 
 def _filled(timm: Any, arch: str, path: Path) -> Any:

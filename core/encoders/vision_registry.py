@@ -19,14 +19,17 @@ from core.paths import assets_dir
 from core.types import EncoderInfo
 
 _LOADED_BY_US = {"timm", "torchvision", "open_clip", "transformers"}
+_WEIGHTS = {".safetensors", ".bin", ".pt", ".pth"}
 
 
 def infos() -> list[EncoderInfo]:
     """Return one info a model, the registry's first, each with its status on this machine."""
     folder = assets_dir() / "registry"
-    known = [_info(row) for row in _rows(folder / "model_registry.csv")]
+    rows = _rows(folder / "library_models.csv")
+    hubs = {str(row["id"]): row["hub_id"] for row in rows if "hub_id" in row}
+    known = [_info(row, hubs) for row in _rows(folder / "model_registry.csv")]
     ids = {info.id for info in known}
-    listed = (_listed(row) for row in _rows(folder / "library_models.csv"))
+    listed = (_listed(row) for row in rows)
     return known + [info for info in listed if info.id not in ids]
 
 
@@ -64,11 +67,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _info(row: dict[str, Any]) -> EncoderInfo:
-    library = str(row["library"])
+def _info(row: dict[str, Any], hubs: dict[str, Any]) -> EncoderInfo:
+    library, name = str(row["library"]), model_id(row)
+    row = {**row, "hf_hub_id": row.get("hf_hub_id") or hubs.get(name, "")}
     status, reason = _status(row)
     return EncoderInfo(
-        id=model_id(row),
+        id=name,
         title=str(row.get("load_ref", row["id"])) if library in _LOADED_BY_US else str(row["id"]),
         library=library,
         modality="image",
@@ -78,7 +82,7 @@ def _info(row: dict[str, Any]) -> EncoderInfo:
         dim=int(row.get("embed_dim", 0)),
         params_m=float(row.get("params_M", 0.0)),
         licence=str(row.get("license", "not stated")),
-        source=str(row.get("hf_hub_id", row.get("load_ref", ""))),
+        source=str(row["hf_hub_id"] or row.get("load_ref", "")),
         status=status,
         reason=reason,
     )
@@ -132,9 +136,19 @@ def _status(row: dict[str, Any]) -> tuple[str, str]:
         return _verdict(here, f"{folder} ({stem}-*.pth)")
     hub_id = row.get("hf_hub_id") or (row["load_ref"] if library == "transformers" else "")
     if not hub_id:
-        return _verdict(False, "the cache of open_clip")
+        return (
+            "needs-weights",
+            f"{library} publishes no weights for it: name a checkpoint file of your own, "
+            f"{library}/{row['load_ref']}@FILE.",
+        )
     folder = hub_folder(str(hub_id))
-    return _verdict((folder / "snapshots").is_dir(), str(folder))
+    return _verdict(_holds_weights(folder), str(folder))
+
+
+def _holds_weights(folder: Path) -> bool:
+    """Whether a repository's folder holds a file of weights: a broken-off download does not."""
+    places = (folder / "snapshots").glob("*/**/*")
+    return any(path.suffix in _WEIGHTS and path.is_file() for path in places)
 
 
 def _verdict(here: bool, where: str) -> tuple[str, str]:
