@@ -20,6 +20,7 @@ from pages._shell.words import as_text
 _NONE = "none"
 _ASKED = {"label": "Classes", "domain": "Domains", "split": "Splits", "caption": "Captions",
           "id": "Ids"}  # fmt: skip
+_WORDS = {"caption": "caption"}
 _HELP = {
     "label": "What an item shows: the classes that probes are trained on.",
     "domain": "Where an item comes from: a style, a site, a language.",
@@ -61,7 +62,7 @@ def new_dataset(
         )
     plan = _roles(shown)
     frame = pd.DataFrame(
-        {f"{ROLE_WORDS[role]}: {name}": [row[name] for row in shown.rows]
+        {f"{_WORDS.get(role, ROLE_WORDS[role])}: {name}": [row[name] for row in shown.rows]
          for name, role in plan.roles.items()}
     )  # fmt: skip
     st.dataframe(frame, hide_index=True, alt="The first rows, with the role of each column")

@@ -24,7 +24,7 @@ from pages._shell.outcome_view import outcome
 from pages._shell.uploader import uploader
 from pages._shell.words import as_text, count, plural
 
-_INBOX, _JOB = "features_inbox", "features_job"
+_INBOX, _JOB, _SEEN = "features_inbox", "features_job", "features_seen"
 _NEW, _AUTO, _NONE = "A new dataset, made of this file", "found by themselves", "the file has none"
 _AXES = {None: "found by itself", 1: "second: (items, layers, width)",
          0: "first: (layers, items, width)", 2: "third: (items, width, layers)"}  # fmt: skip
@@ -151,6 +151,7 @@ def two_of(given: Path) -> tuple[Path, Path | None]:
 
 
 def _choose(ws: Workspace, path: Path, table: Path | None) -> None:
+    _forget_choices(f"{path} {table}")
     left, right = st.columns(2, gap="medium")
     # A table beside the file describes its rows: most likely they are to be a dataset. The key
     # has it, too, so that a table that comes later changes the first choice.
@@ -190,6 +191,16 @@ def _choose(ws: Workspace, path: Path, table: Path | None) -> None:
                  disabled=not params):  # fmt: skip
         st.session_state[_JOB] = ws.jobs.submit("import-features", params)
         st.rerun()
+
+
+def _forget_choices(given: str) -> None:
+    """Drop the choices that were made for another file: its name, its layers, its columns."""
+    if st.session_state.get(_SEEN, given) != given:
+        kept = {_INBOX, _JOB, "features_path", "features_table"}
+        for key in [key for key in st.session_state if str(key).startswith("features_")]:
+            if key not in kept and not str(key).startswith("features_upload_"):
+                del st.session_state[key]
+    st.session_state[_SEEN] = given
 
 
 def _how(path: Path, dataset: str) -> dict[str, Any]:

@@ -84,6 +84,17 @@ def test_layers_are_shown_and_chosen(open_page: Open, space: Workspace, folder: 
     assert np.array_equal(found.layer(), X + 1)
 
 
+def test_another_file_starts_anew(open_page: Open, space: Workspace, folder: Path):
+    """The name and the layers of the file before are not those of this one."""
+    np.savez(folder / "one.npz", a=X, b=X, ids=np.arange(N))
+    np.savez(folder / "two.npz", c=X, d=X, ids=np.arange(N))
+    at = shown(open_page, space, folder / "one.npz")
+    at.multiselect(key="features_layers").set_value(["a"]).run()
+    at.text_input(key="features_path").set_value(str(folder / "two.npz")).run()
+    assert at.text_input(key="features_name").value == "two"
+    assert at.multiselect(key="features_layers").value == ["c", "d"]
+
+
 def test_a_name_that_is_taken_needs_a_word(open_page: Open, space: Workspace, folder: Path):
     np.savez(folder / "m.npz", x=X, ids=np.arange(N))
     done(shown(open_page, space, folder / "m.npz"), space)
