@@ -9,6 +9,7 @@ import torch
 from core.contrast import analysis, clusters, methods, scale
 from core.contrast.lowrank import gram, lift
 from core.contrast.methods import koda
+from core.contrast.words import Vocabulary
 from core.linalg import kernels, random_features
 from core.linalg.kernels import make_kernel, unit_rows
 from core.linalg.random_features import FourierTable, fourier_features, fourier_table
@@ -91,6 +92,13 @@ def test_neighbours_and_maps_do_not_depend_on_the_block(few, monkeypatch):
     assert np.array_equal(far, whole)
     assert np.allclose(score, mean, atol=1e-12)
     assert np.allclose(shown, analysis._pca_map(kernel), atol=1e-5)
+
+
+def test_the_only_word_of_all_captions_describes_nothing():
+    """Items that came as a matrix are called "row 0", "row 1", ...: one word for all."""
+    known = Vocabulary([f"row {i}" for i in range(50)])
+    assert known.describe(np.arange(10)) == []
+    assert known.describe(np.arange(10), among=np.arange(30)) == []
 
 
 @pytest.mark.parametrize("centered", [True, False])
