@@ -128,6 +128,18 @@ def _config(params: dict[str, Any]) -> RadarConfig:
     return RadarConfig(**{name: params[name] for name in _CONFIG})
 
 
+def config_options(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the choices of a score among resolved parameters, checked, as keyword arguments.
+
+    Raises
+    ------
+    BadInput
+        A choice is not known.
+    """
+    config = _config(params)
+    return {name: getattr(config, name) for name in _CONFIG}
+
+
 def compute(
     workspace: Workspace, params: dict[str, Any], progress: Progress | None = None
 ) -> Result:
@@ -149,14 +161,14 @@ def _compute(workspace: Workspace, params: dict[str, Any], progress: Progress | 
     domains = {name: data.domain(name) for name in (params["target"], *params["sources"])}
     target = domains[params["target"]]
     config = _config(params)
-    options = {name: getattr(config, name) for name in _CONFIG}
+    options = config_options(params)
     ranking = rank_blends(
         target,
         {name: domains[name] for name in params["sources"]},
         progress=lambda fraction, message: report(0.5 * fraction, message),
         **options,
     )
-    far = _class_distance(target, options)
+    far = class_distance(target, options)
     singles = {name: ranking.results[name] for name in params["sources"]}
     decisions = decide(singles, far)
     table, measures, gain = _with_truth(data, params, ranking, report)
@@ -195,7 +207,7 @@ def _compute(workspace: Workspace, params: dict[str, Any], progress: Progress | 
     )  # fmt: skip
 
 
-def _class_distance(target: Domain, options: dict[str, Any]) -> float | None:
+def class_distance(target: Domain, options: dict[str, Any]) -> float | None:
     """Excess between random halves of the target's classes: the yardstick for "far"."""
     from core.radar.pairing import generator
     from core.radar.score import radar_score
