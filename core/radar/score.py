@@ -130,6 +130,12 @@ def rank_blends(
             results[blend_name(members)] = study.score(members)
     else:
         _greedy(study, results, report)
+    return _ranking(study, results, exhaustive, began)
+
+
+def _ranking(
+    study: _Study, results: dict[str, RadarResult], exhaustive: bool, began: float
+) -> BlendRanking:
     table = _table(results, study)
     anchors = {
         name: np.stack([d[0].pairs.anchor, d[0].pairs.within, d[0].pairs.cross], axis=1)[
@@ -139,9 +145,51 @@ def rank_blends(
     }
     warnings = next(iter(results.values())).warnings
     return BlendRanking(
-        table, results, anchors, study.target.name, config, exhaustive,
+        table, results, anchors, study.target.name, study.config, exhaustive,
         time.perf_counter() - began, warnings,
     )  # fmt: skip
+
+
+def score_blends(
+    target: DomainLike,
+    sources: Sequence[DomainLike] | Mapping[str, DomainLike],
+    blends: Sequence[Sequence[str]],
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> BlendRanking:
+    """Score the named blends only: for densities that take seconds each.
+
+    Parameters
+    ----------
+    target, sources, progress, **options
+        As :func:`rank_blends`.
+    blends : sequence of member names
+
+    Returns
+    -------
+    BlendRanking
+        The same numbers as :func:`rank_blends` gives for these blends.
+
+    Raises
+    ------
+    BadInput
+        As :func:`rank_blends`; no blend, or a member that is not a source.
+    """
+    began = time.perf_counter()
+    report = progress or (lambda _fraction, _message: None)
+    study = _Study(
+        as_domain(target, "target"), _as_sources(sources), RadarConfig(**options), report
+    )
+    unknown = sorted({name for members in blends for name in members} - set(study.sources))
+    if unknown or not blends or not all(blends):
+        what = f"names {unknown[0]!r}" if unknown else "holds no blend, or an empty one"
+        raise BadInput(f"blends {what}.", f"Known sources: {', '.join(study.sources)}.")
+    results: dict[str, RadarResult] = {}
+    for index, members in enumerate(blends):
+        report(0.5 + 0.5 * index / len(blends), f"Scoring blend {index + 1} of {len(blends)}")
+        results[blend_name(members)] = study.score(tuple(members))
+    return _ranking(study, results, False, began)
 
 
 def _greedy(study: _Study, results: dict[str, RadarResult], report: Progress) -> None:
