@@ -62,9 +62,7 @@ def ridge_grid(
     return fig
 
 
-def _ridge(
-    fig: go.Figure, mine: pd.DataFrame, layer: int, column: int, chosen: int | None
-) -> None:
+def _ridge(fig: go.Figure, mine: pd.DataFrame, layer: int, column: int, chosen: int | None) -> None:
     peak = max(float(mine["density"].max()), 1e-12)
     strong = chosen is None or layer == chosen
     for kind in KINDS:

@@ -77,7 +77,7 @@ def _cell(value: float, sure: object) -> str:
 
 
 def held_out(result: Result, dataset: str) -> go.Figure:
-    """What choosing buys: base, chosen on the other targets, best in hindsight, and baselines."""
+    """Draw what choosing buys: base, chosen on the other targets, best in hindsight, and baselines."""
     table = result.tables["chosen"]
     mine = table[table["dataset"] == dataset] if len(table) else table
     if not len(mine):

@@ -123,5 +123,6 @@ def _settles(
         return "It lies on the yardstick itself: no affordable sample would settle it. Measure."
     if times <= 1.0:
         return ""
-    n = f"{math.ceil(times * n_target):,} target and {math.ceil(times * n_source):,} source items"
+    wanted = [math.ceil(times * count - 1e-6) for count in (n_target, n_source)]
+    n = f"{wanted[0]:,} target and {wanted[1]:,} source items"
     return f"About {times:.1f} times the items ({n} instead of {n_target:,} and {n_source:,})."

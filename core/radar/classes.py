@@ -160,8 +160,8 @@ def carriers(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         source, label, excess, times (the excess over the median of the other classes; nan
-        where that is within its own spread of 0), stands_out (its interval of two standard deviations lies above every other class's
-        value); nearest first.
+        where that is within its own spread of 0), stands_out (two standard deviations below it
+        is still above every other class), mean; nearest first.
     """
     rows = []
     for source, mine in table.groupby("source"):

@@ -78,7 +78,7 @@ def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
     for name in measures:
         if name not in MEASURES:
             raise BadInput(f"{name!r} is not a measure.", f"One of: {', '.join(MEASURES)}.")
-    for name in _PIECE[:4] + ("n_projections",):
+    for name in (*_PIECE[:4], "n_projections"):
         if not isinstance(full[name], int) or full[name] < 1:
             raise BadInput(
                 f"{name} must be a whole number of at least 1, got {full[name]!r}.",
@@ -115,7 +115,7 @@ def encoders(workspace: Workspace, dataset: str) -> list[str]:
 
 
 def domains_of(workspace: Workspace, dataset: str, params: dict[str, Any]) -> list[str]:
-    """Return the domains studied: those named in ``domains`` where the data set has some of them."""
+    """Return the domains studied: those named in ``domains``, all where none is named."""
     every = sorted(set(workspace.dataset(dataset).items["domain"]) - {""})
     named = [name for name in every if name in params["domains"]]
     return named or every

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,9 +56,7 @@ READINGS = {"joint": "all layers jointly", "per_layer": "mean over layers"}
 _BASE = {"density": "gaussian", "label_mode": "any", "direction": "blend"}
 
 
-def piece(
-    workspace: Workspace, params: dict[str, Any], progress: Progress | None = None
-) -> Result:
+def piece(workspace: Workspace, params: dict[str, Any], progress: Progress | None = None) -> Result:
     """Return one piece: the stored one, else computed and stored.
 
     Parameters
@@ -133,7 +132,7 @@ def _radar(
         reason = "one stored layer: RADAR needs the step from a layer to the next"
         return None, [], facts, (LeftOut(f"RADAR of {params['model']}", reason),)
     widths = [state.shape[1] for state in target.layers]
-    equal = any(a == b for a, b in zip(widths[:-1], widths[1:], strict=True))
+    equal = any(a == b for a, b in pairwise(widths))
     project = "none" if equal else "jl"
     frame, lines, left = None, [], []
     for index, name in enumerate(params["configs"]):

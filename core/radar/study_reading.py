@@ -158,8 +158,8 @@ def _choices(dataset: str, part: pd.DataFrame) -> list[str]:
     moved = {words: rho[c] - rho[base] for words, c in pairs.items() if c in rho}
     if not moved:
         return []
-    listed = ", ".join(f"{words} {gap:+.2f}" for words, gap in sorted(moved.items(),
-                                                                      key=lambda kv: -kv[1]))  # fmt: skip
+    ordered = sorted(moved.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{words} {gap:+.2f}" for words, gap in ordered)
     return [f"{dataset}: against the base, one choice changed: {listed}."]
 
 

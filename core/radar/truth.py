@@ -257,6 +257,8 @@ def measure_table(
                          better=better)  # fmt: skip
         flat = np.isfinite(values).any() and np.ptp(values[np.isfinite(values)]) == 0
         why = reason or ("the same for every blend: it cannot rank them" if flat else "")
+        if not why and not np.isfinite(found.rho):
+            why = "all blends gained alike: there is no order to foretell"
         rows.append({
             "measure": title, "column": column, "better": better, **asdict(found),
             "seconds": took, "note": f"n/a: {why}" if why else adapted,
