@@ -107,9 +107,10 @@ def encoders(workspace: Workspace, dataset: str) -> list[str]:
         try:
             about = describe(model, workspace)
         except NotFound:
-            found.append(model)  # imported features: taken to be of this data set's kind
-            continue
-        if about.modality == kind:
+            about = None
+        # Only of the packaged encoders is it known what they read (captions of pictures, say);
+        # any other is taken to be of this data set's kind.
+        if about is None or not model.startswith("demo/") or about.modality == kind:
             found.append(model)
     return found
 
