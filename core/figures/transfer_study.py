@@ -18,6 +18,8 @@ def configurations(result: Result, dataset: str, scope: str, *, most: int = 60) 
     table = result.tables["configurations"]
     mine = table[(table["dataset"] == dataset) & (table["scope"] == scope)]
     mine = mine.sort_values("rho").tail(most)
+    if not len(mine):
+        return style.empty("All blends gained alike: there is no order to foretell.")
     fig = go.Figure()
     for family, colour in FAMILY.items():
         part = mine[mine["family"] == family]
@@ -77,7 +79,7 @@ def _cell(value: float, sure: object) -> str:
 
 
 def held_out(result: Result, dataset: str) -> go.Figure:
-    """Draw what choosing buys: base, chosen on the other targets, best in hindsight, and baselines."""
+    """Draw what choosing buys: base, chosen on other targets, best in hindsight, baselines."""
     table = result.tables["chosen"]
     mine = table[table["dataset"] == dataset] if len(table) else table
     if not len(mine):

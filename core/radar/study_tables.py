@@ -29,6 +29,21 @@ _FACTS = (
 )  # fmt: skip
 
 
+# Named, because a study in which all blends gained alike has tables without a row.
+_CONFIGURATIONS = [
+    "dataset", "scope", "measure", "column", "family", "rho", "low", "high", "kendall",
+    "rho_within_size", "least", "most", "positive", "significant", "inverted", "targets",
+    "pieces", "unknown", "seconds",
+]  # fmt: skip
+_VERSUS = [
+    "dataset", "scope", "other", "column", "family", "difference", "low", "high", "verdict",
+    "pieces",
+]  # fmt: skip
+_CHOSEN = [
+    "dataset", "model", "target", "chosen", "rho", "base", "best", "size", "other", "other_rho",
+]  # fmt: skip
+
+
 def collect(
     params: dict[str, Any], done: Sequence[tuple[dict[str, Any], Result]],
     left_out: tuple[LeftOut, ...] = (),
@@ -167,9 +182,10 @@ def configurations(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
                     "targets": len(set(targets)), "pieces": len(known),
                     "unknown": len(mine) - len(known), "seconds": known["seconds"].mean(),
                 })  # fmt: skip
-    out = pd.DataFrame(rows)
-    return out.sort_values(["dataset", "scope", "rho"], ascending=[True, True, False],
-                           ignore_index=True)  # fmt: skip
+    out = pd.DataFrame(rows, columns=_CONFIGURATIONS)
+    return out.sort_values(
+        ["dataset", "scope", "rho"], ascending=[True, True, False], ignore_index=True
+    )
 
 
 def _interval(values: np.ndarray, targets: np.ndarray, seed: int) -> tuple[float, float]:
@@ -207,7 +223,7 @@ def versus(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
                     "family": family(column), "difference": gap.mean(), "low": low, "high": high,
                     "verdict": side, "pieces": len(gap),
                 })  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_VERSUS)
 
 
 def leave_one_out(rho: pd.DataFrame) -> pd.DataFrame:
@@ -239,7 +255,7 @@ def leave_one_out(rho: pd.DataFrame) -> pd.DataFrame:
                 "size": here.get("size", np.nan), "other": other,
                 "other_rho": here[other] if other else np.nan,
             })  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_CHOSEN)
 
 
 CAUSES: dict[str, str] = {

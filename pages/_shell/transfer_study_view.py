@@ -88,6 +88,9 @@ def _configurations(result: Result, dataset: str) -> None:
     st.header("Which configuration, and does it beat the plain measures?", anchor=False)
     frame = result.tables["configurations"].query("dataset == @dataset")
     scopes = list(dict.fromkeys(frame["scope"]))
+    if not scopes:
+        st.caption("All blends gained alike on this data set: there is no order to foretell.")
+        return
     deep = [s for s in scopes if s == "encoders with several layers"]
     scope = state.select(
         PAGE, "study_scope", "Encoders", scopes, default=(deep or scopes)[0],

@@ -13,10 +13,10 @@ pytestmark = pytest.mark.browser
 POINT = """([selector, trace, index]) => {
   const gd = document.querySelector(selector), full = gd._fullLayout;
   const box = gd.getBoundingClientRect(), data = gd._fullData;
-  const found = data.findIndex(t => t.name === trace || (trace === '' && t.mode.includes('markers')));
+  const found = data.findIndex(t => t.name === trace);
   const t = gd.calcdata[found][index];
   return [box.x + full.xaxis._offset + full.xaxis.c2p(t.x),
-          box.y + full.yaxis._offset + full.yaxis.c2p(t.y), gd.data[found].customdata ? 1 : 0];
+          box.y + full.yaxis._offset + full.yaxis.c2p(t.y)];
 }"""
 
 
@@ -25,7 +25,7 @@ def click_point(page: Page, key: str, trace: str, index: int) -> None:
     chart = f".st-key-{key} .js-plotly-plot"
     page.locator(chart).scroll_into_view_if_needed()
     page.wait_for_selector(f"{chart} .main-svg")
-    x, y, _ = page.evaluate(POINT, [chart, trace, index])
+    x, y = page.evaluate(POINT, [chart, trace, index])
     page.mouse.click(x, y)
     settle(page)
 

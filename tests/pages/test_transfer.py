@@ -120,13 +120,13 @@ def _letters(space: Workspace) -> None:
     rng = np.random.default_rng(0)
     rows = [
         {"id": c * 4 + d, "domain": "abcd"[d], "label": f"kind {c % 3}", "caption": f"{c} {d}",
-         "split": "test" if c % 3 == 0 else "train", "concept": str(c)}
+         "split": "test" if c % 4 == 0 else "train", "concept": str(c)}
         for c in range(60) for d in range(4)
     ]  # fmt: skip
     data = space.add_dataset("letters", "Letters", "text", pd.DataFrame(rows))
     code = data.items["label"].str[-1].astype(int).to_numpy()
     at = data.items["domain"].map("abcd".index).to_numpy()
-    centres, shifts = rng.normal(size=(3, 12)), rng.normal(size=(4, 12))
+    centres, shifts = 0.4 * rng.normal(size=(3, 12)), rng.normal(size=(4, 12))
     h = centres[code] + at[:, None] * shifts[at] + rng.normal(size=(data.n, 12))
     layers = {f"state {k}": (h * (1 + k) + k * rng.normal(size=h.shape)).astype(np.float32)
               for k in range(4)}  # fmt: skip
