@@ -128,7 +128,10 @@ def _standing(dataset: str, part: pd.DataFrame, against: pd.DataFrame, scope: st
         found = mine[(mine["verdict"] == word) & (mine["family"] != "RADAR")]["other"]
         if len(found):
             said.append(f"{dataset}: on the same pairs RADAR {text} {', '.join(sorted(found))}.")
-    rest = mine[(mine["verdict"] == "cannot tell") & (mine["family"] != "RADAR")]["other"]
+    rest = mine[(mine["verdict"] == "cannot tell") & (mine["family"] != "RADAR")]
+    if len(rest) and rest["low"].isna().all():
+        return [*said, f"{dataset}: fewer than three targets, so no difference has an interval."]
+    rest = rest["other"]
     if len(rest):
         said.append(
             f"{dataset}: RADAR cannot be told from {', '.join(sorted(rest))} over these targets."

@@ -93,8 +93,9 @@ def foretell(
     value = np.asarray(values, dtype=np.float64) * (-1.0 if better == "lower" else 1.0)
     gain = gains.mean(0)
     rank, tau = spearman_permutation(value, gain), kendall_permutation(value, gain)
-    seeds = np.array([spearman(value, row) for row in gains]) if np.isfinite(value).all() else []
-    many = len(seeds) > 1 and np.isfinite(seeds).all()
+    whole = bool(np.isfinite(value).all())
+    seeds = np.array([spearman(value, row) for row in gains if whole])
+    many = len(seeds) > 1 and bool(np.isfinite(seeds).all())
     return Foretold(
         rank.rho, rank.p, rank.exact, tau.rho, tau.p, _within(value, gain, np.asarray(sizes)),
         float(np.std(seeds, ddof=1)) if many else float("nan"), rank.n,
