@@ -50,6 +50,12 @@ def ridge_grid(
         fig, title=f"{word}: within over cross, a column a source",
         height=110 + 34 * max(len(names), 4),
     )  # fmt: skip
+    # The legend stands above the columns' names, not across them.
+    fig.update_layout(
+        margin={"t": 96},
+        legend={"yref": "container", "y": 0.995, "yanchor": "top", "x": 0, "xanchor": "left"},
+    )
+    fig.update_annotations(font={"size": 13})
     unit = "theta, radians" if descriptor == "theta" else "d (log scale)"
     fig.update_xaxes(title={"text": unit, "font": {"size": 12}}, range=[low, high], nticks=5)
     if descriptor == "d":
@@ -114,8 +120,8 @@ def advice_bars(advice: Sequence[Advice]) -> go.Figure:
     if math.isfinite(far):
         fig.add_vline(x=far, line={"color": style.ROLE["null"], "width": 2, "dash": "dash"})
         fig.add_annotation(
-            x=_log(far) if _wide(advice) else far, y=1.06, yref="paper", showarrow=False,
-            text="target's own classes", font={"size": 12},
+            x=_log(far) if _wide(advice) else far, y=0.0, yref="paper", showarrow=False,
+            xanchor="left", yanchor="bottom", text=" target's own classes", font={"size": 12},
         )  # fmt: skip
     style.layout(
         fig, title="Excess over the null, ± 2 standard deviations", x="excess, nats", y="",
@@ -155,7 +161,8 @@ def class_map(result: Result) -> go.Figure:
     fig = go.Figure()
     fig.add_heatmap(
         z=np.sqrt(np.clip(values, 0, None)), x=list(columns), y=list(order), text=text,
-        texttemplate="%{text}", colorscale=style.SEQUENTIAL, showscale=False, xgap=2, ygap=2,
+        texttemplate="%{text}", textfont={"size": 12}, colorscale=style.SEQUENTIAL,
+        showscale=False, xgap=2, ygap=2,
         customdata=values, hoverongaps=False,
         hovertemplate="%{y}, %{x}<br>excess %{customdata:.3f} nats<extra></extra>",
     )  # fmt: skip

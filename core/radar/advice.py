@@ -90,7 +90,10 @@ def advise(result: Result) -> list[Advice]:
 
 def _sentence(name: str, decision: str, reason: str, row: object, measured: bool) -> str:
     start = {ADD: f"Add {name}", LEAVE: f"Leave {name} out"}.get(decision, f"{name}: cannot tell")
-    text = f"{start}: it {reason}." if not reason.startswith("no ") else f"{start}: {reason}."
+    if reason.startswith("no "):
+        text = f"{start}: {reason}."
+    else:
+        text = f"{start}: it {'' if reason.startswith('differs') else 'is '}{reason}."
     if not measured:
         return text
     gain, sd = float(row["gain"]), float(row["gain_sd"])  # type: ignore[index]

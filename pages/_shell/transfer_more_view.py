@@ -14,7 +14,7 @@ from core.results import Result
 from pages._shell import charts, state
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import table
-from pages._shell.transfer_view import PAGE, signed
+from pages._shell.transfer_view import PAGE, signed, sure
 from pages._shell.words import (
     as_text,
     number,
@@ -175,9 +175,9 @@ def advice(result: Result) -> None:
         )  # fmt: skip
     with right:
         for one in found:
-            sure = f" Confidence {percent(one.confidence)}." if one.confidence > 0 else ""
+            known = f" Confidence {sure(one.confidence)}." if one.confidence > 0 else ""
             settles = f" What would settle it: {one.settles}" if one.settles else ""
-            st.markdown(f"- {as_text(one.sentence)}{sure}{as_text(settles)}")
+            st.markdown(f"- {as_text(one.sentence)}{as_text(known)}{as_text(settles)}")
         yard = plus_minus(found[0].far, None) if found else ""
         st.caption(
             f"Yardstick: {yard} nats, the excess between halves of the target's own classes. "

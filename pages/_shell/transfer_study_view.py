@@ -8,6 +8,7 @@ import streamlit as st
 from core import analyses
 from core.figures import transfer_study as figures
 from core.radar.study import DEFAULTS
+from core.radar.study_reading import widest
 from core.results import Result
 from pages._shell import charts, pickers, state
 from pages._shell.layout import Tile, explain, footer, state_panel, table, verdict
@@ -91,9 +92,9 @@ def _configurations(result: Result, dataset: str) -> None:
     if not scopes:
         st.caption("All blends gained alike on this data set: there is no order to foretell.")
         return
-    deep = [s for s in scopes if s == "encoders with several layers"]
+    best = widest(result.tables["configurations"], dataset)
     scope = state.select(
-        PAGE, "study_scope", "Encoders", scopes, default=(deep or scopes)[0],
+        PAGE, "study_scope", "Encoders", scopes, default=best or scopes[0],
         show=pickers.model_title,
     )  # fmt: skip
     mine = frame[frame["scope"] == scope]

@@ -146,7 +146,7 @@ def decisions(result: Result) -> pd.DataFrame:
         row = {
             "source": one.source,
             "advice": one.decision,
-            "confidence": percent(one.confidence),
+            "confidence": sure(one.confidence),
             "excess over null": plus_minus(one.excess, one.excess_sd),
         }
         if "gain" in ranking:
@@ -366,6 +366,11 @@ def dropped(result: Result) -> str:
     """Layers left out, in words."""
     steps = [line.what for line in result.left_out if "→" in line.what]
     return f"Layer steps left out: {listed(steps)}." if steps else ""
+
+
+def sure(confidence: float) -> str:
+    """Write a confidence; never as certainty."""
+    return "> 99.9 %" if confidence > 0.999 else percent(confidence)
 
 
 def signed(value: float) -> str:

@@ -184,6 +184,7 @@ def test_confidence_is_students(ranked):
     for one in advise(ranked):
         assert 0.5 <= one.confidence < 1.0
         assert one.sentence.endswith(".")
+        assert ": it differs" in one.sentence or ": it is" in one.sentence
         assert one.settles == ""
         assert ("Add near" in one.sentence) == (one.source == "near")
 
