@@ -130,7 +130,7 @@ def reliability(gains: np.ndarray) -> float:
 
     Examples
     --------
-    >>> reliability(np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.4]]))
+    >>> round(reliability(np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.4]])), 6)
     1.0
     """
     gains = np.atleast_2d(np.asarray(gains, dtype=np.float64))
