@@ -54,8 +54,8 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     page.wait_for_url(re.compile("transfer_layer="))
     plane = page.locator(".st-key-transfer_plane .js-plotly-plot")
     plane.scroll_into_view_if_needed()
-    titles = page.locator(".th-figtitle").all_inner_texts()
-    step = next(t for t in titles if t.startswith("Pairs at step"))
+    step = page.locator(".th-figtitle", has_text="Pairs at step 4→5")
+    expect(step).to_be_visible()
     bound = page.evaluate(
         "() => document.querySelector('.st-key-transfer_plane .js-plotly-plot')._fullData"
         ".some(t => t.name === 'bound')"
@@ -65,11 +65,9 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     # A click on the plane opens the triangle of that pair, with its three pictures.
     click_point(page, "transfer_plane", "within", 4)
     page.wait_for_url(re.compile("transfer_pair="))
-    title = next(
-        t for t in page.locator(".th-figtitle").all_inner_texts() if t.startswith("Within pair")
-    )
-    assert re.search(r"theta \d\.\d+ rad, d \d+\.\d+", title)
-    assert step in page.locator(".th-figtitle").all_inner_texts()
+    title = page.locator(".th-figtitle", has_text="Within pair")
+    expect(title).to_have_text(re.compile(r"theta \d\.\d+ rad, d \d+\.\d+"))
+    expect(step).to_be_visible()
     trio = page.locator('[aria-label^="Anchor and its two partners"] figure')
     trio.first.scroll_into_view_if_needed()
     assert trio.count() == 3
