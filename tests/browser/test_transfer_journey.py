@@ -52,6 +52,7 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     )
     click_point(page, "transfer_strip", source, 3)
     page.wait_for_url(re.compile("transfer_layer="))
+    settle(page)
     plane = page.locator(".st-key-transfer_plane .js-plotly-plot")
     plane.scroll_into_view_if_needed()
     step = page.locator(".th-figtitle", has_text="Pairs at step 4→5")
@@ -65,8 +66,10 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     # A click on the plane opens the triangle of that pair, with its three pictures.
     click_point(page, "transfer_plane", "within", 4)
     page.wait_for_url(re.compile("transfer_pair="))
+    settle(page)
     title = page.locator(".th-figtitle", has_text="Within pair")
     expect(title).to_have_text(re.compile(r"theta \d\.\d+ rad, d \d+\.\d+"))
+    settle(page)  # the rest of the page is drawn after its title
     expect(step).to_be_visible()
     trio = page.locator('[aria-label^="Anchor and its two partners"] figure')
     trio.first.scroll_into_view_if_needed()
