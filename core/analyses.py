@@ -30,6 +30,7 @@ ANALYSES: dict[str, str] = {
     "transfer-classes": "core.radar.classes",
     "transfer-study": "core.radar.study",
     "quality": "core.quality.analysis",
+    "model-study": "core.quality.model_study",
     "contrast": "core.contrast.analysis",
     "alignment": "core.contrast.alignment",
     "contrast-study": "core.contrast.study",

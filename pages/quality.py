@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import UserError
+from core.quality import model_study
 from core.quality.analysis import DEFAULTS, default_models
 from pages._shell import errors, pickers, population_view, published_view, quality_view, state
 from pages._shell.jobs import result_or_run
@@ -115,15 +116,19 @@ if params is not None:
     with errors.plainly():
         result = _own(params)
 st.divider()
+own_study = state.workspace().results.latest(model_study.KIND)
 view = state.choose_one(
     PAGE,
     "across",
     "Across models",
-    ["study", "published"],
-    show={"study": "260 small models, measured here", "published": "Published accuracies"}.get,
-)
+    ["study", *(["yours"] if own_study is not None else []), "published"],
+    show={"study": "260 small models, measured here", "yours": "Pretrained models, measured by you",
+          "published": "Published accuracies"}.get,
+)  # fmt: skip
 if view == "study":
     population_view.panel(result)
+elif view == "yours" and own_study is not None:
+    population_view.study_panel(own_study, result)
 else:
     published_view.panel()
 if result is not None:

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from core import analyses as registry
-from core.cli import stitch
+from core.cli import quality, stitch
 from core.cli.common import Progress, command, emit, table, workspace
 from core.errors import BadInput
 from core.results import Result
@@ -50,6 +50,8 @@ def add(commands: Any) -> None:
         parser.add_argument("--params", action="store_true", help="list the parameters and stop")
         if name == "stitch":
             stitch.add(parser, parse_settings)
+        if name == "quality":
+            quality.add(parser)
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:

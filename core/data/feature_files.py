@@ -6,7 +6,9 @@ read block by block, so that memory does not follow the file's size.
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -94,13 +96,22 @@ def open_features(path: Path) -> Iterator[FeatureFile]:
             arrays = openers[kind](path, stack)
         except BadInput:
             raise
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as err:
+        except _DAMAGED as err:
             raise BadInput(
                 f"{path.name} cannot be read as {kind}: {_short(err)}", "Write it again."
             ) from err
-        yield _sorted(path, arrays)
+        try:
+            yield _sorted(path, arrays)
+        except (OSError, RuntimeError, OverflowError, MemoryError) as err:
+            # Rows are read inside the block, and a damaged file fails only there.
+            raise BadInput(f"{path.name} cannot be read: {_short(err)}", "Write it again.") from err
 
 
+# numpy parses the header of a .npy as Python source: a damaged one fails in the tokenizer.
+_DAMAGED = (
+    ValueError, TypeError, OSError, EOFError, RuntimeError, OverflowError, MemoryError, KeyError,
+    SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,14 +113,15 @@ def _points(
     if ranks:
         across, up = across.rank(), up.rank()
     mine = (known["model"] == pinned).to_numpy()
+    colours = {a: domain_colour(a, ARCHITECTURES) for a in known["architecture"].unique()}
     out = [
         go.Scattergl(
             x=across,
             y=up,
             mode="markers",
             marker={
-                "color": [domain_colour(a, ARCHITECTURES) for a in known["architecture"]],
-                "symbol": [_OBJECTIVE_SYMBOL.get(o, "circle") for o in known["objective"]],
+                "color": known["architecture"].map(colours).tolist(),
+                "symbol": known["objective"].map(_OBJECTIVE_SYMBOL).fillna("circle").tolist(),
                 "size": 5 + 2.2 * np.clip(np.log10(known["n_params"].astype(float)) - 3, 0, 4),
                 "opacity": 0.75,
                 "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"},
@@ -182,19 +184,20 @@ def strata_heatmap(cells: pd.DataFrame, *, columns: str, titles: dict[str, str])
         return empty("No model passes these filters.")
     names = list(dict.fromkeys(cells[columns]))
     metrics = list(dict.fromkeys(cells["metric"]))[::-1]
-    grid = cells.set_index(["metric", columns])
-    z = np.array([[grid.loc[(m, c), "rho"] for c in names] for m in metrics], dtype=float)
-    words = [[_words(grid.loc[(m, c)]) for c in names] for m in metrics]
-    hover = [[rho_text(grid.loc[(m, c)]) for c in names] for m in metrics]
+    # One record a cell: label look-ups in a frame would cost more than the drawing.
+    grid = {(row["metric"], row[columns]): row for row in cells.to_dict("records")}
+    z = np.array([[grid[m, c]["rho"] for c in names] for m in metrics], dtype=float)
+    words = [[_words(grid[m, c]) for c in names] for m in metrics]
+    hover = [[rho_text(grid[m, c]) for c in names] for m in metrics]
     fig = go.Figure(
         go.Heatmap(
             z=z, x=list(range(len(names))), y=list(range(len(metrics))), text=words,
-            customdata=hover, texttemplate="%{text}", textfont={"size": 12},
+            customdata=hover, texttemplate="%{text}",
             hovertemplate="%{customdata}<extra></extra>", colorscale=DIVERGING,
             showscale=False, zmin=-1, zmid=0, zmax=1, xgap=2, ygap=2,
         )
     )  # fmt: skip
-    few = np.array([[grid.loc[(m, c), "status"] == "few families" for c in names] for m in metrics])
+    few = np.array([[grid[m, c]["status"] == "few families" for c in names] for m in metrics])
     _hatched(fig, few)
     gone = np.argwhere(np.isnan(z))
     if len(gone):
@@ -217,7 +220,7 @@ def strata_heatmap(cells: pd.DataFrame, *, columns: str, titles: dict[str, str])
     return fig
 
 
-def _words(row: pd.Series) -> str:
+def _words(row: Mapping[Any, Any]) -> str:
     if row["status"] == "n/a" or not np.isfinite(row["rho"]):
         return ""
     star = row.get("stars", "")
@@ -256,7 +259,7 @@ def forest(cells: pd.DataFrame, *, title: str) -> go.Figure:
                     "symbol": SYMBOLS[at % len(SYMBOLS)]},
             error_x={"type": "data", "symmetric": False, "array": rows["hi"] - rows["rho"],
                      "arrayminus": rows["rho"] - rows["lo"], "thickness": 1.4, "width": 0},
-            customdata=[rho_text(row) for _, row in rows.iterrows()],
+            customdata=[rho_text(row) for row in rows.to_dict("records")],
             hovertemplate=f"{name}<br>%{{customdata}}<extra></extra>",
         )  # fmt: skip
     fig.update_yaxes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def axis_title(name: str) -> str:
     return AXES[name] if name in AXES else f"{cell_title(name)}, percent"
 
 
-def rho_text(row: pd.Series) -> str:
+def rho_text(row: pd.Series | Mapping[Any, Any]) -> str:
     """Return ``rho [lo, hi] stars, n, G`` of a cell in words."""
     if row["status"] == "n/a":
         return f"rho n/a, n {row['n']:.0f}, {row['n_clusters']:.0f} families"

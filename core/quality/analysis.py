@@ -139,7 +139,7 @@ def compute(
     models: list[str] = params["models"]
     features = {m: workspace.features.get(dataset.name, m) for m in models}
     items, left_out = _common_items(dataset, features, params["label"])
-    train, test = _split(items, params["label"], params["cluster"], params["seed"])
+    train, test = split_items(items, params["label"], params["cluster"], params["seed"])
     records: dict[str, Record] = {}
     for at, model in enumerate(models):
         layer = params["layers"][model]
@@ -191,7 +191,7 @@ def _common_items(
     return items[keep], left
 
 
-def _split(
+def split_items(
     items: pd.DataFrame, label: str, cluster: str, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return training and test items: the dataset's own split, else 80/20 by label.

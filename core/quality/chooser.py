@@ -134,6 +134,8 @@ _PUBLISHED = {
     "self-supervised": ("reported_linear_in1k", "ImageNet-1k, linear probe"),
     "": ("top1_in1k", "ImageNet-1k, fine-tuned head"),
 }
+#: Strata :func:`models_to_try` knows.
+PUBLISHED_STRATA = ("All", *WITHIN, "supervised", "self-supervised")
 #: Test pictures of ImageNet-1k, for the interval of a published accuracy.
 _IMAGENET_TEST = 50_000
 

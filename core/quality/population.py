@@ -50,6 +50,13 @@ METRICS: dict[str, tuple[str, int, bool]] = {
     "d": ("Feature width", 0, True),
 }
 STUDY = tuple(METRICS)[:7]
+#: Groups of objectives. The networks trained for this study are of the first two.
+GROUPS: dict[str, str] = {
+    "supervised": "supervised",
+    "ssl": "self-supervised",
+    "vision_language": "vision-language",
+    "other": "objective not known",
+}
 PROBES: dict[str, str] = {
     "knn": "1-NN",
     "linear": "linear probe (ridge 1e-6)",
@@ -70,7 +77,7 @@ class Population:
     title : str
         What the models are, in words.
     table : DataFrame
-        One row a model and data set: model, family, architecture, group (supervised or ssl),
+        One row a model and data set: model, family, architecture, group (a key of :data:`GROUPS`),
         objective, d, n_params, dataset, the metrics, the probes, eigenvalues, twonn_x, twonn_y.
     datasets : mapping of str to str
         Data sets present, with their words.
@@ -96,8 +103,9 @@ def from_table(
     frame = table[table["failed"] == ""].rename(
         columns=lambda name: name.removeprefix("metric.") if name.startswith("metric.") else name
     )
+    if "group" not in frame:
+        frame["group"] = np.where(frame["objective"] == "supervised", "supervised", "ssl")
     frame = frame.assign(
-        group=np.where(frame["objective"] == "supervised", "supervised", "ssl"),
         clid=np.nan,
         # The width bounds both; alpha near 1 is claimed best, so its distance is a metric too.
         rankme_per_d=frame["rankme"].astype(float) / frame["d"],
@@ -141,7 +149,7 @@ def strata(table: pd.DataFrame) -> dict[str, np.ndarray]:
     present = set(table["architecture"])
     for name in [a for a in ARCHITECTURES if a in present] + sorted(present - set(ARCHITECTURES)):
         out[str(name)] = (table["architecture"] == name).to_numpy()
-    for key, words in (("supervised", "supervised"), ("ssl", "self-supervised")):
+    for key, words in GROUPS.items():
         mask = (table["group"] == key).to_numpy()
         if mask.any():
             out[words] = mask

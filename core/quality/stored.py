@@ -17,6 +17,7 @@ import pandas as pd
 
 from core.errors import BadInput, NotFound
 from core.quality.population import (
+    GROUPS,
     METRICS,
     PROBES,
     STUDY,
@@ -28,7 +29,6 @@ from core.quality.population import (
 )
 from core.quality.registry import ARCHITECTURES
 
-GROUPS = {"supervised": "supervised", "ssl": "self-supervised"}
 N_BOOT = 2000
 
 
@@ -155,8 +155,30 @@ def zoo_cells(
     NotFound
         The stored blocks are not installed.
     """
-    blocks = stored_blocks(path)
-    names = list(dict.fromkeys(blocks.index.get_level_values("block")))
+    return block_cells(
+        stored_blocks(path), probe, architectures=architectures, groups=groups, metrics=metrics
+    )
+
+
+def block_cells(
+    blocks: pd.DataFrame,
+    probe: str,
+    *,
+    architectures: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    metrics: Sequence[str] = STUDY,
+    n_boot: int = N_BOOT,
+) -> pd.DataFrame:
+    """Return the cells of a filter from any population's blocks; see :func:`zoo_cells`.
+
+    Parameters
+    ----------
+    blocks : DataFrame
+        From :func:`compute_blocks`, indexed by block and probe.
+    n_boot : int
+        Resamples the blocks were made with: they bound the smallest p.
+    """
+    names = list(blocks.index.unique("block"))
     every = max(names, key=len)
     kinds, both = ([*part.split("+")] for part in every.split("|"))
     kept = [a for a in kinds if architectures is None or a in architectures]
@@ -182,4 +204,4 @@ def zoo_cells(
         (cells["order"], cells["stratum"].map(strata), cells["dataset"].map(sets))
     )  # as study_table has it
     cells = cells.iloc[order].drop(columns="order").reset_index(drop=True)
-    return adjusted(cells, N_BOOT)
+    return adjusted(cells, n_boot)

@@ -14,7 +14,7 @@ from core.workspace import Workspace
 from pages._shell import charts, contrast_view, pickers, state
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import footer, state_panel, verdict
-from pages._shell.words import as_text, plural
+from pages._shell.words import as_text, listed, plural
 
 PAGE = contrast_view.PAGE
 _PICK = "contrast_study_pick"
@@ -38,6 +38,7 @@ def study(ws: Workspace) -> None:
     st.caption(
         "Test: at least 3 of the first 5 sets hold 80 % of one style or one label at the automatic "
         "scale, and fewer than 3 do at the median-rule bandwidth. A green frame marks a pass."
+        + _limits(found)
     )
     pairs = found.tables["pairs"]
     left, middle, right = st.columns(3)
@@ -70,6 +71,14 @@ def study(ws: Workspace) -> None:
     with right:
         _pair(ws, found, dataset, modality)
     footer(found)
+
+
+def _limits(found: Result) -> str:
+    """Say which encoders the joint part was limited to."""
+    joint = found.params.get("joint_models") or []
+    if not joint or "image+text" not in found.params["modalities"]:
+        return ""
+    return f" With captions only {listed(pickers.model_title(m) for m in joint)} were compared."
 
 
 def _title(ws: Workspace, name: str) -> str:

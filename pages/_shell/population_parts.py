@@ -12,6 +12,7 @@ from core.quality import claims, stored
 from core.quality import population as populations
 from core.quality.population import METRICS, Correlations, Population
 from core.quality.sensitivity import CURVES, elasticity, exact_curves, sampled_curve
+from core.quality.study import simpson_check
 from pages._shell import charts, state
 from pages._shell.layout import chips
 from pages._shell.words import count, number
@@ -53,6 +54,7 @@ def _sampled(d: int, n: int) -> pd.DataFrame:
     return sampled_curve(d, n)
 
 
+@st.fragment
 def heatmaps(shown: Population, cells: pd.DataFrame) -> None:
     """Draw rho of every metric in every stratum, and on every data set."""
     st.subheader("Strata and data sets", anchor=False)
@@ -66,6 +68,7 @@ def heatmaps(shown: Population, cells: pd.DataFrame) -> None:
         f"Rank correlation of every metric in every stratum on {shown.datasets[dataset]}",
         table=rows,
     )
+    st.caption(_simpson(rows))
     stratum = state.select(
         PAGE, "study_map_stratum", "Data sets among", list(dict.fromkeys(cells["stratum"]))
     )
@@ -81,6 +84,20 @@ def heatmaps(shown: Population, cells: pd.DataFrame) -> None:
         "metrics and sets of a stratum); hatched: fewer than 8 families; n/a: fewer than 4 "
         "families or 8 models."
     )
+
+
+def _simpson(rows: pd.DataFrame) -> str:
+    checked = simpson_check(rows.assign(target=rows["probe"]), within=claims.WITHIN)
+    if checked.empty:
+        return "Simpson check: n/a, too few models or classes."
+    turned = checked[checked["reversed"]]
+    if turned.empty:
+        return "Simpson check: pooled and within the architecture classes the signs agree."
+    names = "; ".join(
+        f"{figures.metric_title(row.metric)} pooled {row.pooled:+.2f}, within {row.within:+.2f}"
+        for row in turned.itertuples()
+    )
+    return f"Simpson check, the sign differs within the architecture classes: {names}."
 
 
 def _short(shown: Population) -> dict[str, str]:

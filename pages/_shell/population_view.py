@@ -9,14 +9,14 @@ import streamlit as st
 from core.errors import NotFound
 from core.figures import population as figures
 from core.figures.quality import titles
-from core.quality import chooser, stored
+from core.quality import chooser, model_study, stored
 from core.quality import population as populations
 from core.quality.population import METRICS, PROBES, STUDY, Population
 from core.quality.registry import ARCHITECTURES
 from core.results import Result
 from pages._shell import charts, errors, merge_view, population_parts, state
 from pages._shell.layout import Tile, downloads, state_panel, table, verdict
-from pages._shell.words import count, number, safe
+from pages._shell.words import count, number, plural, safe
 
 PAGE = "quality"
 _MARK = {"trust": "trust it here", "not here": "not here", "turns round": "turns round",
@@ -31,6 +31,70 @@ def _cells(
     """Correlations of a filter, looked up: any filter is a union of stored blocks."""
     names = list(METRICS) if everything else list(STUDY)
     return stored.zoo_cells(probe, architectures=kinds, groups=groups, metrics=names)
+
+
+@st.cache_data(max_entries=48, show_spinner=False)
+def _study_cells(
+    key: str, probe: str, kinds: tuple[str, ...], groups: tuple[str, ...], everything: bool,
+    _study: Result,
+) -> pd.DataFrame:  # fmt: skip
+    """The same for the user's own stored study, by its key."""
+    names = list(METRICS) if everything else list(STUDY)
+    blocks = _study.tables["rho"].set_index(["block", "probe"]).sort_index()
+    return stored.block_cells(
+        blocks, probe, architectures=kinds, groups=groups, metrics=names,
+        n_boot=int(_study.params["n_boot"]),
+    )  # fmt: skip
+
+
+@st.fragment
+def study_panel(study: Result, result: Result | None) -> None:
+    """Draw the pretrained models that ``theodolite quality study`` measured, as the zoo is drawn.
+
+    Parameters
+    ----------
+    study : Result
+        Of kind "model-study".
+    result : Result, optional
+        The user's own encoders, ranked by the chosen metric.
+    """
+    with errors.plainly():
+        _study_panel(study, result)
+
+
+def _study_panel(study: Result, result: Result | None) -> None:
+    whole = model_study.population_of(study)
+    models = study.tables["models"]
+    gone = models[~models["state"].isin(["measured", "kept"])]
+    st.header(
+        f"{plural(int(study.summary['n_models']), 'pretrained model')} on "
+        f"{study.params['dataset']}",
+        anchor=False,
+    )
+    st.caption(
+        f"{count(study.summary['n_train'])} items for the metrics and the probes' training, "
+        f"{count(study.summary['n_test'])} tested. The same for every model."
+    )
+    if whole is not None:
+        shown, settings = _filters(whole)
+        if shown.table.empty:
+            state_panel("No model passes these filters", "Choose more classes or objectives.")
+            return
+        probe = settings["probe"]
+        cells = _study_cells(
+            f"{study.key} {study.created}", probe, settings["kinds"], settings["groups"],
+            settings["everything"], study,
+        )  # fmt: skip
+        _chooser(cells, result, whole)
+        _evidence(shown, cells, probe, None)
+        population_parts.heatmaps(shown, cells)
+        population_parts.one_model(shown, None)
+        _downloads(shown, cells, settings)
+    if not gone.empty:
+        with st.expander(f"{plural(len(gone), 'model')} could not be measured", expanded=True):
+            table(gone[["model", "state", "reason"]], name="quality-study-failures",
+                  key="quality_study_failures")  # fmt: skip
+            st.caption("They are tried again by the next `theodolite quality study`.")
 
 
 @st.fragment
@@ -70,12 +134,16 @@ def _panel(result: Result | None) -> None:
     probe = settings["probe"]
     cells = _cells(probe, settings["kinds"], settings["groups"], settings["everything"])
     mine = merge_view.own(state.workspace(), whole)
-    _chooser(cells, result)
+    _chooser(cells, result, whole)
     _evidence(shown, cells, probe, mine)
     population_parts.heatmaps(shown, cells)
     population_parts.claims_table()
     population_parts.panels(shown, cells, probe)
     population_parts.one_model(shown, mine)
+    _downloads(shown, cells, settings)
+
+
+def _downloads(shown: Population, cells: pd.DataFrame, settings: dict) -> None:
     with st.expander("The models as a table"):
         lists = ["eigenvalues", "twonn_x", "twonn_y"]
         frame = shown.table.drop(columns=[c for c in lists if c in shown.table])
@@ -116,20 +184,19 @@ def _filters(whole: Population) -> tuple[Population, dict]:
         with one:
             kinds = state.choose_many(PAGE, "study_kinds", "Architecture", kinds_all)
         with two:
-            names = {"supervised": "supervised", "ssl": "self-supervised"}
             groups = state.choose_many(
-                PAGE, "study_groups", "Objective", groups_all, show=names.get
+                PAGE, "study_groups", "Objective", groups_all, show=populations.GROUPS.get
             )
     settings = {"probe": probe, "kinds": tuple(kinds), "groups": tuple(groups),
                 "everything": everything}  # fmt: skip
     return populations.select(whole, architectures=kinds, groups=groups), settings
 
 
-def _chooser(cells: pd.DataFrame, result: Result | None) -> None:
+def _chooser(cells: pd.DataFrame, result: Result | None, whole: Population) -> None:
     st.subheader("Which metric to trust", anchor=False)
     strata = list(dict.fromkeys(cells["stratum"]))
     names = dict(zip(cells["dataset"], cells["dataset"], strict=True))
-    titles = {**populations.zoo().datasets}
+    titles = whole.datasets
     left, right = st.columns(2, gap="medium")
     with left:
         stratum = state.select(
@@ -155,7 +222,8 @@ def _chooser(cells: pd.DataFrame, result: Result | None) -> None:
     verdict(words, tiles)
     if choice.metric and result is not None:
         _own_ranking(choice, result)
-    _to_try(stratum)
+    if stratum in chooser.PUBLISHED_STRATA:
+        _to_try(stratum)
 
 
 def _own_ranking(choice: chooser.Choice, result: Result) -> None:

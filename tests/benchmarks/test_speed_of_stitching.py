@@ -31,10 +31,13 @@ def test_faster_than_straightforward_code(case, floor):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "floor"), [("matrix_case", 1.1), ("training_case", 1.0)])
 def test_the_whole_is_faster_than_straightforward_code(case, floor):
-    seconds = getattr(large, case)()
-    assert seconds["plain"] / seconds["ours"] >= floor, seconds
+    # The best of three each: a neighbour on the machine slows one run, rarely all of them.
+    runs = [getattr(large, case)() for _ in range(3)]
+    best = {side: min(run[side] for run in runs) for side in ("ours", "plain")}
+    assert best["plain"] / best["ours"] >= floor, runs
 
 
 def test_ranking_holds_no_n_by_n_matrix():

@@ -14,7 +14,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = Path(__file__).resolve().parent / "out"
@@ -27,6 +27,8 @@ ARGS = [
     "--no-first-run",
 ]
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+# The heading of the page that a new workspace shows first.
+LAYING = "Laying the demo ready"
 # The browser probes the health of a nested address on a deep link: two harmless 404s.
 HARMLESS = ("_stcore/health", "_stcore/host-config", "fonts.gstatic.com", "WebGL", "GPU stall")
 
@@ -126,12 +128,15 @@ class Watcher:
 
 
 def settle(page: Page) -> None:
-    """Wait until the script has run and nothing says that it broke."""
+    """Wait until the script has run, with the demo laid ready, and nothing says that it broke."""
     page.wait_for_selector(READY)
     page.wait_for_selector('[data-testid="stMainBlockContainer"] h1')
     page.wait_for_function(
         "() => !document.querySelector('[data-testid=\"stSkeleton\"]')", timeout=60_000
     )
+    # A fresh server lays its demo ready first; the page goes on by itself.
+    expect(page.get_by_role("heading", name=LAYING)).to_have_count(0, timeout=120_000)
+    page.wait_for_selector(READY)
     assert page.get_by_text("Something broke here").count() == 0
     assert page.locator('[data-testid="stException"]').count() == 0
 

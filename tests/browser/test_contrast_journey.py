@@ -12,8 +12,10 @@ from playwright.sync_api import Page, expect
 
 def pick(page: Page, key: str, option: str) -> None:
     """Choose an option of a drop-down by its key."""
-    box = f".st-key-{key} [role='combobox'], .st-key-{key} [data-baseweb='select']"
-    page.locator(box).first.click()
+    box = page.locator(f".st-key-{key}").get_by_role("combobox")
+    box.scroll_into_view_if_needed()
+    page.wait_for_timeout(500)  # a list that opens while the page still scrolls closes again
+    box.click()
     page.get_by_role("option", name=option, exact=True).click()
     settle(page)
 
@@ -95,6 +97,12 @@ def test_from_a_pair_to_an_export_that_opens_again(
     expect(again).to_have_count(len(members))
 
     # Another epsilon is another answer: not stored, so the page offers to compute it.
-    visit(page, server, "contrast?contrast_epsilon=1.2")
+    page.get_by_role("radio", name="This pair").or_(
+        page.get_by_role("button", name="This pair")
+    ).first.click()
+    settle(page)
+    page.get_by_text("Settings", exact=True).first.click()
+    pick(page, "contrast_epsilon", "1.2")
+    page.wait_for_url(re.compile("contrast_epsilon=1.2"))
     expect(page.get_by_text("Not computed yet")).to_be_visible()
     expect(page.get_by_role("button", name="Find the groups")).to_be_visible()

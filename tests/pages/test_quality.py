@@ -49,6 +49,7 @@ def test_the_measured_population_opens_with_a_verdict_on_each_metric(
     assert "Which metric to trust" in [h.value for h in at.subheader]
     assert any("held" in str(frame.value.iloc[:, -1].tolist()) for frame in at.table)
     assert len(at.get("plotly_chart")) >= 9
+    assert any(c.value.startswith("Simpson check") for c in at.caption)
 
 
 def test_a_filter_leaves_only_its_class_and_recomputes(open_page: Open, small_home: Path) -> None:

@@ -36,12 +36,12 @@ def _metric_cells(metrics: dict[str, Metric]) -> dict[str, Any]:
     return cells
 
 
-def _label_free(x: np.ndarray) -> dict[str, Any]:
+def _label_free(x: np.ndarray, *, max_rows: int = METRIC_ROWS) -> dict[str, Any]:
     """Return the cells that need no label: metrics and the two curves of the pinned view."""
     cells = _metric_cells(
-        label_free_metrics(x, names=list(metric_specs(optional=True)), max_rows=METRIC_ROWS)
+        label_free_metrics(x, names=list(metric_specs(optional=True)), max_rows=max_rows)
     )
-    spectrum, ln_mu, height = curves(x[metric_rows(len(x), max_rows=METRIC_ROWS)])
+    spectrum, ln_mu, height = curves(x[metric_rows(len(x), max_rows=max_rows)])
     cells["eigenvalues"] = spectrum.astype(np.float32).tolist()
     n_points = min(TWONN_POINTS, len(ln_mu))
     keep = np.unique(np.linspace(0, max(0, len(ln_mu) - 1), n_points).round().astype(int))
@@ -63,7 +63,9 @@ def _probed(x: np.ndarray, labels: np.ndarray, train: np.ndarray) -> dict[str, A
     return cells
 
 
-def measure_features(x: np.ndarray, labels: np.ndarray, train: np.ndarray) -> dict[str, Any]:
+def measure_features(
+    x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, max_rows: int = METRIC_ROWS
+) -> dict[str, Any]:
     """Return a row's cells for features that are there already.
 
     Parameters
@@ -72,8 +74,10 @@ def measure_features(x: np.ndarray, labels: np.ndarray, train: np.ndarray) -> di
         Finite features.
     labels, train : ndarray, shape (n,)
         Class codes, and which rows the metrics and the probes' training use.
+    max_rows : int
+        Rows the metrics rest on at most.
     """
-    return _label_free(x[train]) | _probed(x, labels, train)
+    return _label_free(x[train], max_rows=max_rows) | _probed(x, labels, train)
 
 
 def measure(
