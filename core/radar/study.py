@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "slow_configs": ["mixture"],
     "slow_models": ["demo/vit-s14", "demo/minilm-l6"],
     "measures": [],
+    "slow_measures": ["otdd"],
     "n_pairs": 1_000,
     "repeats": 2,
     "gain_per_class": 6,
@@ -75,7 +76,7 @@ def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
     if "base" not in full["configs"]:
         raise BadInput("configs lacks 'base'.", "Every configuration is compared with it.")
     measures = list(full["measures"]) or [n for n, m in MEASURES.items() if not m.heavy]
-    for name in measures:
+    for name in (*measures, *full["slow_measures"]):
         if name not in MEASURES:
             raise BadInput(f"{name!r} is not a measure.", f"One of: {', '.join(MEASURES)}.")
     for name in (*_PIECE[:4], "n_projections"):
@@ -124,7 +125,7 @@ def domains_of(workspace: Workspace, dataset: str, params: dict[str, Any]) -> li
 
 def cases(workspace: Workspace, params: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the parameters of every piece: data set, encoder, target."""
-    shared = {name: params[name] for name in _PIECE} | {"measures": list(params["measures"])}
+    shared = {name: params[name] for name in _PIECE}
     found = []
     for dataset in params["datasets"]:
         domains = domains_of(workspace, dataset, params)
@@ -133,14 +134,15 @@ def cases(workspace: Workspace, params: dict[str, Any]) -> list[dict[str, Any]]:
         for model in encoders(workspace, dataset):
             if model not in params["models"]:
                 continue
-            configs = [*params["configs"]]
+            configs, measures = list(params["configs"]), list(params["measures"])
             if model in params["slow_models"]:
                 configs += [name for name in params["slow_configs"] if name not in configs]
+                measures += [name for name in params["slow_measures"] if name not in measures]
             found += [
                 {
                     "dataset": dataset, "model": model, "target": target,
                     "sources": [name for name in domains if name != target],
-                    "configs": configs, **shared,
+                    "configs": configs, "measures": measures, **shared,
                 }
                 for target in domains
                 if not params["targets"] or target in params["targets"]
@@ -189,9 +191,10 @@ def compute(
 
 def _unusable(n: int) -> str:
     if n < LEAST_DOMAINS:
+        blends = max(2 ** (n - 1) - 1, 0)
         return (
-            f"{n} domains make {max(2 ** (n - 1) - 1, 0)} blends a target: no order to foretell "
-            f"(at least {LEAST_DOMAINS} domains)"
+            f"{n} domain{'s' * (n != 1)} and {blends} blend{'s' * (blends != 1)} a target: no "
+            f"order to foretell (at least {LEAST_DOMAINS} domains)"
         )
     if n > MOST_DOMAINS:
         return f"{n} domains make too many blends to train on (at most {MOST_DOMAINS})"

@@ -115,8 +115,11 @@ def widest(table: pd.DataFrame, dataset: str) -> str | None:
 
 def _standing(dataset: str, part: pd.DataFrame, against: pd.DataFrame, scope: str) -> list[str]:
     base = part[part["column"] == "radar: base: joint"]
-    others = part[part["family"] != "RADAR"]
-    if not len(base) or not len(others):
+    if not len(base):
+        return []
+    # A measure read on fewer encoders has another mean for that reason alone.
+    others = part[(part["family"] != "RADAR") & (part["pieces"] >= base["pieces"].iloc[0])]
+    if not len(others):
         return []
     best = others.loc[others["rho"].idxmax()]
     said = [

@@ -13,7 +13,7 @@ from core.figures import transfer_study as figures
 from core.radar import study_tables as tables
 from core.radar.rows import DomainRows
 from core.radar.study import cases
-from core.radar.study_reading import piece_verdict, rank_agreement
+from core.radar.study_reading import explain, piece_verdict, rank_agreement
 from core.radar.truth import count_leaks
 from core.workspace import open_workspace
 
@@ -76,7 +76,36 @@ def test_a_piece_is_an_encoder_and_a_target(space, study):
     assert (pieces["blends"] == 7).all()
     assert (pieces["leaks"] == 0).all()
     few = next(line for line in study.left_out if line.what == "few")
-    assert "1 blends a target" in few.reason
+    assert "2 domains and 1 blend a target" in few.reason
+
+
+def test_slow_measures_are_for_slow_models(space):
+    params = analyses.resolve(
+        "transfer-study",
+        space,
+        **{**QUICK, "slow_models": ["demo/deep"], "slow_measures": ["otdd"]},
+    )
+    for case in cases(space, params):
+        slow = case["model"] == "demo/deep"
+        assert ("otdd" in case["measures"]) == slow
+        assert ("mixture" in case["configs"]) == slow
+
+
+def test_a_measure_of_fewer_pieces_is_not_called_the_best(study):
+    table = study.tables["configurations"].query("scope == 'demo/deep'")
+    best = table[(table["family"] != "RADAR")]["rho"].idxmax()
+
+    def said(frame):
+        return explain(
+            study.tables["pieces"], frame, study.tables["versus"], study.tables["chosen"],
+            study.tables["why"],
+        )[0]  # fmt: skip
+
+    name = table.loc[best, "measure"]
+    assert f"the best other measure is {name} " in said(table)
+    fewer = table.copy()
+    fewer.loc[best, "pieces"] -= 1
+    assert f"the best other measure is {name} " not in said(fewer)
 
 
 def test_stored_pieces_are_not_computed_again(space, study, monkeypatch):
@@ -202,6 +231,7 @@ def test_bad_parameters_are_named(space):
         ({"configs": ["base", "nonsense"]}, "configs holds 'nonsense'"),
         ({"configs": ["late"]}, "lacks 'base'"),
         ({"measures": ["nonsense"]}, "not a measure"),
+        ({"slow_measures": ["nonsense"]}, "not a measure"),
         ({"gain_seeds": 0}, "gain_seeds must be"),
     ):
         with pytest.raises(BadInput, match=words):
