@@ -16,7 +16,7 @@ import pandas as pd
 
 from core.radar.study_reading import explain, headline, piece_verdict
 from core.results import Result
-from core.stats import benjamini_hochberg, cluster_mean_interval, spearman
+from core.stats import benjamini_hochberg, cluster_mean_interval, sign_flip_p, spearman
 from core.types import LeftOut
 
 KIND = "transfer-study"
@@ -31,9 +31,9 @@ _FACTS = (
 
 # Named, because a study in which all blends gained alike has tables without a row.
 _CONFIGURATIONS = [
-    "dataset", "scope", "measure", "column", "family", "rho", "low", "high", "kendall",
-    "rho_within_size", "least", "most", "positive", "significant", "inverted", "targets",
-    "pieces", "unknown", "seconds",
+    "dataset", "scope", "measure", "column", "family", "rho", "low", "high", "p", "place",
+    "kendall", "rho_within_size", "least", "most", "positive", "significant", "inverted",
+    "targets", "pieces", "blends", "unknown", "seconds",
 ]  # fmt: skip
 _VERSUS = [
     "dataset", "scope", "other", "column", "family", "difference", "low", "high", "verdict",
@@ -154,10 +154,12 @@ def configurations(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        dataset, scope, measure, column, family, rho, low, high (nan below three targets),
-        kendall, rho_within_size, least, most, positive (share of pieces), significant (pieces
-        with q < .05 and rho > 0), inverted (the same with rho < 0), targets, pieces, unknown
-        (pieces without a value), seconds.
+        dataset, scope, measure, column, family, rho, low, high (nan below three targets), p
+        (every sign of the targets' means tried), place (1 = highest rho, among the baselines and
+        RADAR's base; nan for its other configurations), kendall, rho_within_size, least, most,
+        positive (share of pieces), significant (pieces with q < .05 and rho > 0), inverted (the
+        same with rho < 0), targets, pieces, blends (over all pieces), unknown (pieces without a
+        value), seconds.
     """
     rows = []
     for dataset, of_set in rho.groupby("dataset"):
@@ -173,6 +175,7 @@ def configurations(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
                     "dataset": dataset, "scope": scope, "measure": known["measure"].iloc[0],
                     "column": column, "family": known["family"].iloc[0],
                     "rho": values.mean(), "low": low, "high": high,
+                    "p": sign_flip_p(known.groupby("target")["rho"].mean().to_numpy()),
                     "kendall": known["kendall"].mean(),
                     "rho_within_size": known["rho_within_size"].mean(),
                     "least": values.min(), "most": values.max(),
@@ -180,9 +183,12 @@ def configurations(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
                     "significant": int((sure & (values > 0)).sum()),
                     "inverted": int((sure & (values < 0)).sum()),
                     "targets": len(set(targets)), "pieces": len(known),
-                    "unknown": len(mine) - len(known), "seconds": known["seconds"].mean(),
+                    "blends": int(known["n"].sum()), "unknown": len(mine) - len(known),
+                    "seconds": known["seconds"].mean(),
                 })  # fmt: skip
     out = pd.DataFrame(rows, columns=_CONFIGURATIONS)
+    rivals = out[(out["family"] != "RADAR") | (out["column"] == BASE)]
+    out["place"] = rivals.groupby(["dataset", "scope"])["rho"].rank(ascending=False, method="min")
     return out.sort_values(
         ["dataset", "scope", "rho"], ascending=[True, True, False], ignore_index=True
     )

@@ -1,4 +1,4 @@
-"""A permutation test of Spearman's rho: every order for few items, sampled for many."""
+"""Permutation tests: correlations by reordering, means by signs; exact where few."""
 
 from __future__ import annotations
 
@@ -107,3 +107,36 @@ def kendall_permutation(a: np.ndarray, b: np.ndarray) -> Permutation:
     seen = abs(float(np.sign(right[i] - right[j]) @ signs))
     hits = int((np.abs(sums) >= seen - 1e-12).sum())
     return Permutation(float(out.statistic), hits / len(orders), n, True)
+
+
+def sign_flip_p(values: np.ndarray, *, n_perm: int = 9999, seed: int = 0) -> float:
+    """Return the two-sided p of a mean of zero when every value could have had either sign.
+
+    Parameters
+    ----------
+    values : array of float, shape (n,)
+        One value a cluster (a target, say); NaN and infinite ones are left out.
+    n_perm : int
+        Sign patterns drawn where there are more than that; else all 2^n are tried.
+
+    Returns
+    -------
+    float
+        nan below three values. With six values it cannot fall below 1/32.
+
+    Examples
+    --------
+    >>> sign_flip_p(np.array([0.2, 0.5, 0.1, 0.4, 0.3, 0.6]))
+    0.03125
+    """
+    from scipy.stats import permutation_test
+
+    kept = np.asarray(values, dtype=np.float64).ravel()
+    kept = kept[np.isfinite(kept)]
+    if len(kept) < 3:
+        return float("nan")
+    out = permutation_test(
+        (kept,), np.mean, permutation_type="samples", vectorized=True, n_resamples=n_perm,
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return float(out.pvalue)

@@ -8,13 +8,13 @@ import streamlit as st
 from core import analyses
 from core.figures import transfer_study as figures
 from core.radar.study import DEFAULTS
-from core.radar.study_reading import widest
+from core.radar.study_reading import by_encoder, widest
 from core.results import Result
 from pages._shell import charts, pickers, state
 from pages._shell.layout import Tile, explain, footer, state_panel, table, verdict
 from pages._shell.state import workspace
 from pages._shell.transfer_view import PAGE, signed
-from pages._shell.words import as_text, count, number, p_value, plural, seconds
+from pages._shell.words import MISSING, as_text, count, number, p_value, plural, seconds
 
 BASE = "radar: base: joint"
 
@@ -113,6 +113,29 @@ def _configurations(result: Result, dataset: str) -> None:
             if len(result.tables["chosen"]) else None,
         )  # fmt: skip
         _versus(result, dataset, scope)
+    _by_encoder(result, dataset)
+
+
+def _by_encoder(result: Result, dataset: str) -> None:
+    """The table of the paper's kind: a row a measure, a column an encoder."""
+    mine = by_encoder(result.tables["configurations"], dataset)
+    if not len(mine):
+        return
+    wide = mine.assign(
+        said=[
+            f"{signed(rho)} (p {p_value(p)}), place {place:.0f}"
+            for rho, p, place in zip(mine["rho"], mine["p"], mine["place"], strict=True)
+        ]
+    ).pivot(index="measure", columns="scope", values="said")
+    order = mine.groupby("measure")["rho"].mean().sort_values(ascending=False).index
+    wide = wide.loc[order].fillna(MISSING).rename(columns=pickers.model_title)
+    table(wide.reset_index(), name="transfer-study-encoders", key="transfer_study_encoders")
+    st.caption(
+        f"Mean rho over {plural(int(mine['targets'].max()), 'target')} with "
+        f"{plural(int(mine['blends'].max()), 'blend')} in all for each encoder; place among the "
+        "measures shown. p tries every sign of the targets' values, so with six targets it "
+        "cannot fall below .03."
+    )
 
 
 def _versus(result: Result, dataset: str, scope: str) -> None:

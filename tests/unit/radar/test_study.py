@@ -13,7 +13,7 @@ from core.figures import transfer_study as figures
 from core.radar import study_tables as tables
 from core.radar.rows import DomainRows
 from core.radar.study import cases
-from core.radar.study_reading import explain, piece_verdict, rank_agreement
+from core.radar.study_reading import by_encoder, explain, piece_verdict, rank_agreement
 from core.radar.truth import count_leaks
 from core.workspace import open_workspace
 
@@ -96,10 +96,9 @@ def test_a_measure_of_fewer_pieces_is_not_called_the_best(study):
     best = table[(table["family"] != "RADAR")]["rho"].idxmax()
 
     def said(frame):
-        return explain(
-            study.tables["pieces"], frame, study.tables["versus"], study.tables["chosen"],
-            study.tables["why"],
-        )[0]  # fmt: skip
+        names = ("versus", "chosen", "why")
+        rest = [study.tables[name] for name in names]
+        return " ".join(explain(study.tables["pieces"], frame, *rest))
 
     name = table.loc[best, "measure"]
     assert f"the best other measure is {name} " in said(table)
@@ -149,6 +148,28 @@ def test_means_and_intervals_over_targets(study):
         if np.isfinite(line["low"]):
             assert line["low"] <= line["rho"] + 1e-12
             assert line["rho"] <= line["high"] + 1e-12
+
+
+def test_places_and_p_of_a_mean_by_hand():
+    shares = {"radar: base: joint": 0.4, "radar: late: joint": 0.9, "size": 0.5, "leep": 0.1}
+    rows = [
+        {"dataset": "x", "model": "m", "target": t, "column": column, "measure": column,
+         "family": tables.family(column), "rho": rho + 0.01 * at, "q": 0.5, "kendall": 0.0,
+         "rho_within_size": 0.0, "n": 7, "seconds": 0.0, "deep": True}
+        for at, t in enumerate("abcd") for column, rho in shares.items()
+    ]  # fmt: skip
+    out = tables.configurations(pd.DataFrame(rows), 0)
+    place = out.set_index("column")["place"]
+    assert place[["size", "radar: base: joint", "leep"]].tolist() == [1, 2, 3]
+    assert np.isnan(place["radar: late: joint"])
+    assert (out["p"] == 2 / 16).all()  # all four targets on one side: two of sixteen patterns
+    assert (out["blends"] == 28).all()
+    said = explain(pd.DataFrame({"dataset": []}), out, *[pd.DataFrame()] * 3)
+    assert said == [
+        "Of 1 configuration (an encoder on a data set) RADAR as the page sets it has the highest "
+        "mean rho of all measures in 0 and one of the three highest in 1."
+    ]
+    assert set(by_encoder(out, "x")["column"]) == {"size", "radar: base: joint", "leep"}
 
 
 def test_the_choice_never_sees_the_target_it_is_read_on():
