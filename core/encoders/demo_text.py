@@ -35,6 +35,8 @@ MAX_TOKENS = 256
 def as_text(item: Any) -> str:
     """Return a text as it goes into a tokenizer; an empty one stays empty.
 
+    Half of a surrogate pair, which no tokenizer can read, becomes the replacement character.
+
     Raises
     ------
     BadInput
@@ -45,7 +47,9 @@ def as_text(item: Any) -> str:
             f"A text encoder reads text, got {type(item).__name__}.",
             "Choose an image encoder for pictures.",
         )
-    return item
+    if item.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in item):
+        return item
+    return item.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def load_minilm(

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.encoders.base import ImageTransform, TorchEncoder, stack, tensors_digest, with_layers
-from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state
-from core.encoders.demo_image import of_255
+from core.encoders.base import TorchEncoder, stack, tensors_digest, with_layers
+from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state, safe_first
 from core.encoders.demo_text import as_text
 from core.encoders.timm_adapter import _widths
+from core.encoders.transforms import LibraryTransform, of_library
 from core.errors import BadInput, NeedsWeights, NotFound
 from core.types import EncoderInfo
 
@@ -110,7 +110,7 @@ def _checkpoint(open_clip: Any, arch: str, tag: str, model: str) -> tuple[Path, 
     hub = str(config.get("hf_hub", ""))
     if hub:
         hub_id, _, file = hub.rpartition("/")
-        return hub_file(hub_id, [file, *FILES] if file else FILES, model), config
+        return hub_file(hub_id, safe_first(file) if file else FILES, model), config
     path = Path("~/.cache/clip").expanduser() / str(config["url"]).rpartition("/")[2]
     if not path.is_file():
         raise NeedsWeights(
@@ -123,15 +123,7 @@ def _checkpoint(open_clip: Any, arch: str, tag: str, model: str) -> tuple[Path, 
 def _image(
     info: EncoderInfo, module: Any, preprocess: dict[str, Any], device: torch.device
 ) -> TorchEncoder:
-    size = preprocess.get("size", module.visual.image_size)
-    size = int(size[0] if isinstance(size, tuple | list) else size)
-    transform = ImageTransform(
-        size=size,
-        resize=0 if preprocess.get("resize_mode") == "squash" else size,
-        mean=of_255(tuple(preprocess["mean"])),
-        std=of_255(tuple(preprocess["std"])),
-        interpolation="bilinear" if preprocess.get("interpolation") == "bilinear" else "bicubic",
-    )
+    transform = _transform(module, preprocess, info.id)
     blocks = hasattr(module.visual, "transformer") and hasattr(module, "forward_intermediates")
 
     def forward(prepared: list[Any], pooling: str) -> dict[str, torch.Tensor]:
@@ -157,6 +149,18 @@ def _image(
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("cls", "mean") if blocks else ("joint",),
         device=device,
+    )
+
+
+def _transform(module: Any, preprocess: dict[str, Any], model: str) -> LibraryTransform:
+    from open_clip.transform import PreprocessCfg, image_transform_v2
+
+    known = {k: v for k, v in preprocess.items() if k in PreprocessCfg.__dataclass_fields__}
+    known.setdefault("size", module.visual.image_size)
+    config = PreprocessCfg(**known)
+    settings = {key: getattr(config, key) for key in PreprocessCfg.__dataclass_fields__}
+    return of_library(
+        image_transform_v2(config, is_train=False), "open_clip_torch", settings, model
     )
 
 
@@ -210,6 +214,12 @@ def _text(info: EncoderInfo, module: Any, source: str, device: torch.device) -> 
 def _length(tokenizer: Any) -> Callable[[str], tuple[int, int]] | None:
     """Return how long a text is and what fits, where the tokenizer can say so."""
     limit = int(getattr(tokenizer, "context_length", 0) or 0)
+    inner = getattr(tokenizer, "tokenizer", None)  # of transformers, with its own framing
+    if limit and inner is not None:
+        return lambda text: (
+            len(inner(tokenizer.clean_fn(text), verbose=False)["input_ids"]),
+            limit,
+        )
     if not limit or not hasattr(tokenizer, "encode"):
         return None
     # CLIP's tokenizer frames a text by a start and an end.

@@ -106,6 +106,31 @@ class TestOnnx:
         with pytest.raises(BadInput, match="'maen'"):
             load(f"onnx/{tmp_path}/k.onnx", "cpu")
 
+    def test_a_class_token_is_read_only_where_the_file_says_one_is_there(self, tmp_path, pictures):
+        """A map of (b, 3, 16, 16) turned into 16 tokens of 48 numbers."""
+        graph = helper.make_graph(
+            [helper.make_node("Constant", [], ["to"], value=numpy_helper.from_array(
+                np.array([0, 16, 48], np.int64))),
+             helper.make_node("Reshape", ["x", "to"], ["tokens"])], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", 3, 16, 16])],
+            [helper.make_tensor_value_info("tokens", TensorProto.FLOAT, ["b", 16, 48])],
+        )  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                    ir_version=9), tmp_path / "t.onnx")  # fmt: skip
+        encoder = load(f"onnx/{tmp_path}/t.onnx", "cpu")
+        tokens = inputs(encoder, pictures).numpy().reshape(-1, 16, 48)
+        assert encoder.poolings == ("mean",)
+        assert np.allclose(encoder.encode(pictures)["tokens"], tokens.mean(1), atol=1e-5)
+        (tmp_path / "t.json").write_text('{"prefix_tokens": 3}')
+        encoder = load(f"onnx/{tmp_path}/t.onnx", "cpu")
+        assert np.allclose(encoder.encode(pictures)["tokens"], tokens[:, 0], atol=1e-5)
+        mean = encoder.encode(pictures, pooling="mean")["tokens"]
+        assert np.allclose(mean, tokens[:, 3:].mean(1), atol=1e-5)
+        for strange in ("16", "-1", "true", '"one"'):
+            (tmp_path / "t.json").write_text(f'{{"prefix_tokens": {strange}}}')
+            with pytest.raises(BadInput, match="prefix_tokens"):
+                load(f"onnx/{tmp_path}/t.onnx", "cpu")
+
     def test_a_text_input_is_refused(self, tmp_path):
         graph = helper.make_graph(
             [helper.make_node("Identity", ["ids"], ["out"])], "g",
