@@ -214,11 +214,14 @@ def _outlying(dataset: str, pieces: pd.DataFrame) -> list[str]:
     near = mine[mine["nearest"] <= mine["far"]]
     if not len(lost) or not len(near):
         return []
-    return [
-        f"{dataset}: where every source is farther than the target's own classes ({len(lost)} of "
-        f"{len(mine)} pairs) the mean rho is {lost['rho'].mean():+.2f}, elsewhere "
-        f"{near['rho'].mean():+.2f}: this is when the page says that it cannot tell."
-    ]
+    counts = [f"{int((part['verdict'] == RANKS).sum())} of {len(part)}" for part in (lost, near)]
+    rho = [float(part["rho"].mean()) for part in (lost, near)]
+    said = (
+        f"{dataset}: where every source is farther than the target's own classes the page says "
+        f"that it cannot tell. There RADAR ranks on {counts[0]} pairs (mean rho {rho[0]:+.2f}), "
+        f"elsewhere on {counts[1]} ({rho[1]:+.2f})."
+    )
+    return [f"{said} The caution was not needed on these." if rho[0] > rho[1] - 0.1 else said]
 
 
 def _causes(dataset: str, reasons: pd.DataFrame) -> list[str]:

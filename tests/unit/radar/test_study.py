@@ -172,6 +172,25 @@ def test_places_and_p_of_a_mean_by_hand():
     assert set(by_encoder(out, "x")["column"]) == {"size", "radar: base: joint", "leep"}
 
 
+def test_the_caution_is_set_against_what_happened():
+    table = pd.DataFrame([{"dataset": "x", "scope": "m", "family": "RADAR", "column": "radar",
+                           "place": 1.0, "rho": 0.4, "measure": "RADAR"}])  # fmt: skip
+    nothing = pd.DataFrame(
+        {name: [] for name in ("dataset", "scope", "verdict", "family", "low", "high")}
+    )
+    pieces = pd.DataFrame({
+        "dataset": "x", "verdict": ["ranks", "inverts", "ranks", "ranks"],
+        "nearest": [5.0, 4.0, 0.1, 0.2], "far": 1.0, "rho": [0.6, -0.4, 0.5, 0.7],
+    })  # fmt: skip
+
+    def said(frame):
+        return " ".join(explain(frame, table, nothing, nothing, nothing))
+
+    assert "ranks on 1 of 2 pairs (mean rho +0.10), elsewhere on 2 of 2 (+0.60)." in said(pieces)
+    assert "not needed" not in said(pieces)
+    assert "not needed" in said(pieces.assign(rho=[0.6, 0.5, 0.5, 0.7]))
+
+
 def test_the_choice_never_sees_the_target_it_is_read_on():
     # Left alone, c3 is best on t0 only: chosen with t0 in sight it would win everywhere.
     rows = []
