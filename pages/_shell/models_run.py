@@ -26,8 +26,7 @@ def detail(ws: Workspace, model: EncoderInfo | None) -> None:
     if model is None:
         return
     with st.container(border=True):
-        st.markdown("**Selected encoder**")
-        st.text(model.title)
+        st.markdown(f"**{as_text(model.title)}**")
         st.caption(as_text(_about(model)))
         for text in (model.note, model.reason):
             if text:
@@ -62,7 +61,10 @@ def by_name(ws: Workspace) -> None:
         except UserError as err:
             layout.state_panel("This id cannot be used", err.message, err.hint)
             return
-        st.text(model.reason or "Whether its weights are here is seen when the job starts.")
+        if model.reason or not model.layers:
+            st.caption(
+                as_text(model.reason) or "Whether its weights are here is seen when the job starts."
+            )
         if model.status == "ready":
             modality = "text" if reads == "texts" or model.id.endswith("/text") else "image"
             _extract(ws, replace(model, modality=modality), f"{PAGE}_named")

@@ -14,7 +14,7 @@ from core.workspace import Workspace
 from pages._shell import jobs, layout, state
 from pages._shell.layout import Tile
 from pages._shell.pickers import model_title
-from pages._shell.words import count, listed, number, plural
+from pages._shell.words import MISSING, count, listed, number, plural
 
 PAGE = "models"
 ALL = "all"
@@ -145,6 +145,7 @@ def table(known: list[EncoderInfo]) -> EncoderInfo | None:
         on_select="rerun",
         selection_mode="single-row",
         height=min(420, 38 + 35 * len(frame)),
+        placeholder=MISSING,
         alt="Encoders: library, state, what they read, family, size, licence",
     )
     of = f" of {len(known):,}" if len(shown) < len(known) else ""
