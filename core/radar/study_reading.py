@@ -150,8 +150,8 @@ def _standing(dataset: str, part: pd.DataFrame, against: pd.DataFrame, scope: st
         return []
     best = others.loc[others["rho"].idxmax()]
     said = [
-        f"{dataset}: RADAR as the page sets it has mean rho {_with(base.iloc[0])}; the best other "
-        f"measure is {best['measure']} with {_with(best)}."
+        f"{dataset}, {scope}: RADAR as the page sets it has mean rho {_with(base.iloc[0])}; the "
+        f"best other measure is {best['measure']} with {_with(best)}."
     ]
     mine = against[(against["dataset"] == dataset) & (against["scope"] == scope)]
     for word, text in (("above", "is above"), ("below", "is below")):
@@ -192,8 +192,8 @@ def _choices(dataset: str, part: pd.DataFrame) -> list[str]:
     if not moved:
         return []
     ordered = sorted(moved.items(), key=lambda item: -item[1])
-    listed = ", ".join(f"{words} {gap:+.2f}" for words, gap in ordered)
-    return [f"{dataset}: against the base, one choice changed: {listed}."]
+    listed = ", ".join(f"{words} {round(gap, 2) + 0.0:+.2f}" for words, gap in ordered)
+    return [f"{dataset}: what each choice adds to the base's mean rho: {listed}."]
 
 
 def _held_out(dataset: str, chosen: pd.DataFrame) -> list[str]:
@@ -212,16 +212,28 @@ def _outlying(dataset: str, pieces: pd.DataFrame) -> list[str]:
     mine = mine[np.isfinite(mine["far"].to_numpy(dtype=float))]
     lost = mine[mine["nearest"] > mine["far"]]
     near = mine[mine["nearest"] <= mine["far"]]
-    if not len(lost) or not len(near):
+    if not len(lost):
         return []
-    counts = [f"{int((part['verdict'] == RANKS).sum())} of {len(part)}" for part in (lost, near)]
-    rho = [float(part["rho"].mean()) for part in (lost, near)]
+    ranks = int((lost["verdict"] == RANKS).sum())
     said = (
-        f"{dataset}: where every source is farther than the target's own classes the page says "
-        f"that it cannot tell. There RADAR ranks on {counts[0]} pairs (mean rho {rho[0]:+.2f}), "
-        f"elsewhere on {counts[1]} ({rho[1]:+.2f})."
+        f"{dataset}: on {len(lost)} of {len(mine)} pairs every source is farther than the target's "
+        f"own classes, and the page says that it cannot tell what to add. There {_happened(lost)}."
     )
-    return [f"{said} The caution was not needed on these." if rho[0] > rho[1] - 0.1 else said]
+    if len(near):
+        said += f" Elsewhere {_happened(near)}."
+    if 2 * ranks > len(lost):
+        said += " The order held there all the same; whether to add at all needs a measured gain."
+    return [said]
+
+
+def _happened(part: pd.DataFrame) -> str:
+    """Say how often RADAR ranked, and how many blends helped and harmed for certain."""
+    ranks, blends = int((part["verdict"] == RANKS).sum()), int(part["blends"].sum())
+    helped, harmed = (100 * part[name].sum() / blends for name in ("helpful", "harmful"))
+    return (
+        f"RADAR ranks on {ranks} of {len(part)} (mean rho {part['rho'].mean():+.2f}); {helped:.0f} "
+        f"% of the blends helped and {harmed:.0f} % harmed beyond the spread of the seeds"
+    )
 
 
 def _causes(dataset: str, reasons: pd.DataFrame) -> list[str]:

@@ -156,10 +156,10 @@ def configurations(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
     DataFrame
         dataset, scope, measure, column, family, rho, low, high (nan below three targets), p
         (every sign of the targets' means tried), place (1 = highest rho, among the baselines and
-        RADAR's base; nan for its other configurations), kendall, rho_within_size, least, most,
-        positive (share of pieces), significant (pieces with q < .05 and rho > 0), inverted (the
-        same with rho < 0), targets, pieces, blends (over all pieces), unknown (pieces without a
-        value), seconds.
+        RADAR's base, where read on every piece; nan for its other configurations), kendall,
+        rho_within_size, least, most, positive (share of pieces), significant (pieces with q < .05
+        and rho > 0), inverted (the same with rho < 0), targets, pieces, blends (over all pieces),
+        unknown (pieces without a value), seconds.
     """
     rows = []
     for dataset, of_set in rho.groupby("dataset"):
@@ -187,7 +187,10 @@ def configurations(rho: pd.DataFrame, seed: int) -> pd.DataFrame:
                     "seconds": known["seconds"].mean(),
                 })  # fmt: skip
     out = pd.DataFrame(rows, columns=_CONFIGURATIONS)
-    rivals = out[(out["family"] != "RADAR") | (out["column"] == BASE)]
+    # Only what was read on all pairs of its scope: other pairs have other means.
+    whole = out["pieces"] + out["unknown"]
+    whole = whole == whole.groupby([out["dataset"], out["scope"]]).transform("max")
+    rivals = out[whole & ((out["family"] != "RADAR") | (out["column"] == BASE))]
     out["place"] = rivals.groupby(["dataset", "scope"])["rho"].rank(ascending=False, method="min")
     return out.sort_values(
         ["dataset", "scope", "rho"], ascending=[True, True, False], ignore_index=True
@@ -268,6 +271,7 @@ CAUSES: dict[str, str] = {
     "nearest_over_far": "how far the nearest source is, in units of the target's own classes",
     "farthest_over_nearest": "how much farther the farthest source is than the nearest",
     "reliability": "how alike the seeds rank the gains",
+    "harmed": "the share of blends that harmed",
     "gain_range": "the spread of the gains",
     "rho_size": "how well blend size alone does",
     "transitions": "layer steps of the encoder",
@@ -288,6 +292,7 @@ def why(pieces: pd.DataFrame) -> pd.DataFrame:
             nearest_over_far=part["nearest"] / part["far"],
             farthest_over_nearest=part["farthest"] / part["nearest"].clip(lower=1e-9),
             gain_range=part["gain_max"] - part["gain_min"],
+            harmed=part["harmful"] / part["blends"],
         )
         for cause, words in CAUSES.items():
             x, y = causes[cause].to_numpy(dtype=float), causes["rho"].to_numpy()

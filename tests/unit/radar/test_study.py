@@ -181,14 +181,23 @@ def test_the_caution_is_set_against_what_happened():
     pieces = pd.DataFrame({
         "dataset": "x", "verdict": ["ranks", "inverts", "ranks", "ranks"],
         "nearest": [5.0, 4.0, 0.1, 0.2], "far": 1.0, "rho": [0.6, -0.4, 0.5, 0.7],
+        "blends": 10, "helpful": [1, 2, 9, 9], "harmful": [3, 2, 0, 0],
     })  # fmt: skip
 
     def said(frame):
         return " ".join(explain(frame, table, nothing, nothing, nothing))
 
-    assert "ranks on 1 of 2 pairs (mean rho +0.10), elsewhere on 2 of 2 (+0.60)." in said(pieces)
-    assert "not needed" not in said(pieces)
-    assert "not needed" in said(pieces.assign(rho=[0.6, 0.5, 0.5, 0.7]))
+    words = said(pieces)
+    assert "on 2 of 4 pairs every source is farther" in words
+    assert "There RADAR ranks on 1 of 2 (mean rho +0.10); 15 % of the blends helped" in words
+    assert "and 25 % harmed" in words
+    assert "Elsewhere RADAR ranks on 2 of 2 (mean rho +0.60); 90 %" in words
+    assert "all the same" not in words
+    all_far = said(pieces.assign(nearest=5.0))
+    assert "on 4 of 4 pairs" in all_far
+    assert "Elsewhere" not in all_far
+    assert "The order held there all the same" in all_far
+    assert "cannot tell" not in said(pieces.assign(nearest=0.1))
 
 
 def test_the_choice_never_sees_the_target_it_is_read_on():
