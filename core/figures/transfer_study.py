@@ -39,8 +39,8 @@ def configurations(result: Result, dataset: str, scope: str, *, most: int = 60) 
         )  # fmt: skip
     fig.add_vline(x=0, line={"color": style.LINE, "width": 1})
     style.layout(
-        fig, title="Mean rho over targets, with 95 % interval", x="rank correlation with the gain",
-        y="", height=130 + 19 * max(len(mine), 4),
+        fig, title="Mean rho over targets, with 95 % interval", x="rho with the gain", y="",
+        height=130 + 19 * max(len(mine), 4),
     )  # fmt: skip
     fig.update_yaxes(categoryorder="array", categoryarray=list(mine["measure"]),
                      tickfont={"size": 11})  # fmt: skip
@@ -61,8 +61,9 @@ def pieces(result: Result, dataset: str, column: str) -> go.Figure:
     fig.add_heatmap(
         z=wide.to_numpy(dtype=float), x=list(wide.columns), y=[m.split("/", 1)[-1] for m in
                                                               wide.index],
-        text=text, texttemplate="%{text}", zmin=-1, zmax=1, colorscale=style.DIVERGING, xgap=2,
-        ygap=2, colorbar={"title": {"text": "rho"}, "thickness": 12}, hoverongaps=False,
+        text=text, texttemplate="%{text}", textfont={"size": 12}, zmin=-1, zmax=1,
+        colorscale=style.DIVERGING, xgap=2, ygap=2,
+        colorbar={"title": {"text": "rho"}, "thickness": 12}, hoverongaps=False,
         hovertemplate="%{y}, target %{x}<br>rho %{z:+.2f}<extra></extra>",
     )  # fmt: skip
     style.layout(
@@ -172,7 +173,7 @@ def distance(result: Result, dataset: str) -> go.Figure:
     fig.add_vline(x=1, line={"color": style.ROLE["null"], "width": 1.5, "dash": "dash"})
     style.layout(
         fig, title="Does distance decide whether it ranks?", height=400,
-        x="excess of the nearest source, over that of the target's own classes",
+        x="excess of the nearest source, in yardsticks",
         y="rho of RADAR with the gain",
     )  # fmt: skip
     fig.update_xaxes(type="log")

@@ -14,7 +14,7 @@ from pages._shell import charts, pickers, state
 from pages._shell.layout import Tile, explain, footer, state_panel, table, verdict
 from pages._shell.state import workspace
 from pages._shell.transfer_view import PAGE, signed
-from pages._shell.words import MISSING, as_text, count, number, p_value, plural, seconds
+from pages._shell.words import MISSING, as_text, count, listed, number, p_value, plural, seconds
 
 BASE = "radar: base: joint"
 
@@ -31,9 +31,8 @@ def draw() -> None:
         )
         return
     verdict(result.headline, _tiles(result))
-    for line in result.summary["explained"]:
-        st.markdown(f"- {as_text(line)}")
     dataset = _dataset(result)
+    _reading(result, dataset)
     _configurations(result, dataset)
     _pieces(result, dataset)
     _one(result, dataset)
@@ -83,6 +82,21 @@ def _dataset(result: Result) -> str:
     there = workspace().dataset_names()
     titles = {n: pickers.dataset_title(workspace(), n) if n in there else n for n in names}
     return str(state.choose_one(PAGE, "study_set", "Data set", names, show=titles.get))
+
+
+def _reading(result: Result, dataset: str) -> None:
+    """What the study says of this data set; its name is on the control above."""
+    others = [name for name in result.summary["targets"] if name != dataset]
+    for line in result.summary["explained"]:
+        if not line.startswith(tuple(f"{name}{mark}" for name in others for mark in (":", ","))):
+            said = line.removeprefix(f"{dataset}: ").removeprefix(f"{dataset}, ")
+            st.markdown(f"- {as_text(said[:1].upper() + said[1:])}")
+    targets, models = (result.summary[name][dataset] for name in ("targets", "models"))
+    st.caption(
+        f"Targets, each with the others as sources: {listed(targets)}; "
+        f"{plural(len(models), 'encoder')}. The yardstick is the excess between the target's own "
+        "classes."
+    )
 
 
 def _configurations(result: Result, dataset: str) -> None:
@@ -201,7 +215,8 @@ def _one(result: Result, dataset: str) -> None:
     a, b, c = st.columns(3)
     with a:
         models = list(dict.fromkeys(rho["model"]))
-        first = str(rho[rho["deep"]]["model"].iloc[0]) if rho["deep"].any() else models[0]
+        deepest = result.tables["pieces"].query("dataset == @dataset").sort_values("transitions")
+        first = str(deepest["model"].iloc[-1])
         model = state.select(PAGE, "study_model", "Encoder", models, default=first,
                              show=pickers.model_title)  # fmt: skip
     here = rho[rho["model"] == model]

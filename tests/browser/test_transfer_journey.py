@@ -78,8 +78,8 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     assert "anchor" in words[0]
     assert "within partner" in words[1]
     assert "cross partner" in words[2]
-    loaded = trio.first.locator("img").evaluate("img => img.complete && img.naturalWidth > 0")
-    assert loaded
+    picture = trio.first.locator("img").element_handle()
+    page.wait_for_function("img => img.complete && img.naturalWidth > 0", arg=picture)
     assert page.locator('[aria-label^="Anchor and its two partners"] .th-mark').count() == 2
 
     # At the end, what to do.
@@ -96,9 +96,8 @@ def test_the_study_stands_behind_the_switch(page: Page, server: Server) -> None:
     page.get_by_text("The study: can it be trusted?").first.click()
     settle(page)
     page.wait_for_url(re.compile("transfer_tab="))
-    verdict = page.locator(".th-verdict")
-    expect(verdict).to_be_visible()
-    assert "RADAR ranks the blends on" in verdict.inner_text()
+    verdict = page.locator(".th-verdict", has_text="RADAR ranks the blends on")
+    expect(verdict).to_be_visible(timeout=60_000)
     for name in ("configurations", "held_out", "pieces", "distance", "scatter"):
         chart = page.locator(f".st-key-transfer_study_{name} .js-plotly-plot")
         chart.scroll_into_view_if_needed()

@@ -69,7 +69,9 @@ def test_the_study_covers_every_encoder_and_target(shipped):
     assert len(pieces.query("dataset == 'names'")) == 18
     assert (pieces["blends"] == 31).all()
     assert shipped.summary["leaks"] == 0
-    assert any(line.what == "clipart" and "1 blend a target" in line.reason for line in shipped.left_out)
+    assert any(
+        line.what == "clipart" and "1 blend a target" in line.reason for line in shipped.left_out
+    )
     table = shipped.tables["configurations"]
     for column in ("size", "distance_of_means", "distance_of_class_means", "radar: base: joint"):
         assert column in set(table["column"])
