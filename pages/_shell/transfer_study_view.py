@@ -48,6 +48,8 @@ def draw() -> None:
         misleads=[
             "Six targets are few: a mean over them can hide an inversion. Look at each cell.",
             "Blends of one target share data, so the p of a single cell is optimistic.",
+            "Mixtures and OTDD are slow and were read with one encoder a data set: over several "
+            "encoders their mean rests on fewer pairs than the others'.",
             "Networks without two states of equal width are read through random projections.",
         ],
         method="Gains: logistic probe on frozen features, a few target items a class, sources "
