@@ -150,6 +150,8 @@ class EncoderInfo:
         Whether it can run on this machine now.
     reason : str
         What is missing and what to do, when it cannot.
+    poolings : tuple of str
+        How tokens can become one vector, its default first (empty when unknown before loading).
     """
 
     id: str
@@ -169,3 +171,4 @@ class EncoderInfo:
     note: str = ""
     status: str = "ready"
     reason: str = ""
+    poolings: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages._shell import features_view, layout
+from pages._shell import features_view, layout, models_run
 from pages._shell import models_view as view
 from pages._shell.state import workspace
 
@@ -12,6 +12,7 @@ layout.header("Which encoders can I use?", view.counts(known))
 layout.verdict(view.words(known), view.tiles(ws, known))
 view.weights(ws, known)
 chosen = view.table(known)
-view.detail(ws, chosen)
+models_run.detail(ws, chosen)
+models_run.by_name(ws)
 view.coverage(ws)
 features_view.bring(ws)

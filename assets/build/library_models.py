@@ -52,7 +52,7 @@ def open_clip_rows() -> list[dict[str, str]]:
                     "id": f"open_clip/{arch}:{tag}/{side}",
                     "library": "open_clip",
                     "arch": arch,
-                    "hub_id": str(config.get("hf_hub", "")).strip("/"),
+                    "hub_id": str(config.get("hf_hub", "")).rpartition("/")[0],
                     "licence": "",
                     "input_size": str(size),
                     "modality": side,

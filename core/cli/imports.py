@@ -16,6 +16,8 @@ _ROLES = {
     "split": "splits", "caption": "captions", "text": "texts, where there are no pictures",
     "id": "ids, one a row",
 }  # fmt: skip
+# What a table beside features says of their rows: they have no pictures.
+_DESCRIBED = ("label", "domain", "split", "caption", "id")
 # So many lines of a report are printed; --json and --out give all of them.
 _LINES = 40
 
@@ -49,18 +51,39 @@ def add(commands: Any) -> None:
         _features,
         "Import features: npy, npz, safetensors, Parquet, HDF5.",
     )
-    feats.add_argument("path", type=Path)
-    feats.add_argument("--dataset", required=True, help="whose items the rows are")
-    feats.add_argument("--name", help="name of the model (default: made from the file's)")
-    feats.add_argument("--layer", default="", help="default layer (default: the last)")
-    feats.add_argument(
-        "--in-order", action="store_true",
-        help="the file has no ids; its rows are the dataset's items in their order",
-    )  # fmt: skip
+    _add_features(feats)
 
     rep = command(commands, "report", _report, "What an import took, left out and repaired.")
     rep.add_argument("dataset")
     rep.add_argument("--out", type=Path, help="write every line to this CSV file")
+
+
+def _add_features(feats: argparse.ArgumentParser) -> None:
+    add = feats.add_argument
+    add("path", type=Path)
+    whose = feats.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--dataset", help="whose items the rows are")
+    whose.add_argument("--new-dataset", metavar="NAME", help="make a dataset of the file's rows")
+    add("--name", help="name of the model (default: made from the file's)")
+    add("--ids", default="", metavar="COL", help="array or column of the ids; none: it has none")
+    add("--match", default="", metavar="COL", help="the dataset's column the ids are values of")
+    add("--in-order", action="store_true",
+        help="the file has no ids; its rows are the dataset's items (or the table's) in their "
+             "order")  # fmt: skip
+    add("--partial", action="store_true", help="join the rows that match, report the others")
+    add("--keep-flat", action="store_true", help="take rows that are all zero or all one value")
+    add("--layers", default="", help="take these layers alone, by commas (default: all)")
+    add("--layer", default="", help="default layer (default: the last)")
+    add("--layer-axis", type=int, choices=[0, 1, 2],
+        help="axis of a three-dimensional array that counts layers")  # fmt: skip
+    add("--replace", action="store_true", help="take the place of other features of that name")
+    add("--table", type=Path,
+        help="with --new-dataset: a table with a row for each row of the file (default: the "
+             "file's own columns)")  # fmt: skip
+    for role in _DESCRIBED:
+        add(f"--{role}", metavar="COL", help=f"with --new-dataset: column of the {_ROLES[role]}; "
+                                             "none: no column")  # fmt: skip
+    add("--preview", action="store_true", help="show what would be taken, take nothing")
 
 
 def _import(args: argparse.Namespace) -> int:
@@ -150,15 +173,75 @@ def _report_lines(report: OutcomeReport) -> list[str]:
 def _features(args: argparse.Namespace) -> int:
     from core.data.feature_import import import_features
 
+    if args.new_dataset:
+        return _features_alone(args)
+    if args.preview:
+        return _preview_features(args)
     found = import_features(
-        workspace(args), dataset=args.dataset, path=args.path, name=args.name or args.path.stem,
-        in_order=args.in_order, default_layer=args.layer, progress=Progress(quiet=args.json),
+        workspace(args), dataset=args.dataset, partial=args.partial, replace=args.replace,
+        match=args.match, in_order=args.in_order, **_common(args),
     )  # fmt: skip
+    _emit_features(args, found)
+    return 0
+
+
+def _common(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "path": args.path, "name": args.name or args.path.stem, "ids": args.ids,
+        "keep_flat": args.keep_flat, "layers": [n for n in args.layers.split(",") if n],
+        "default_layer": args.layer, "layer_axis": args.layer_axis,
+        "progress": Progress(quiet=args.json),
+    }  # fmt: skip
+
+
+def _emit_features(args: argparse.Namespace, found: Any) -> None:
     left_out = found.meta.get("left_out", [])
     body = {"model": found.model, "dataset": found.dataset, "n": len(found),
             "layers": found.layers, "joined_by": found.meta["joined_by"],
             "left_out": left_out, "key": found.key}  # fmt: skip
-    lines = [f"{found.model}: {len(found):,} rows, layers {', '.join(found.layers)}"]
+    lines = [f"{found.model} on {found.dataset}: {len(found):,} rows, layers "
+             f"{', '.join(found.layers)}"]  # fmt: skip
+    lines += [f"{name}: {how}" for name, how in found.meta["layered"].items()]
     lines += [f"{line['what']}: {line['reason']} ({line['count']})" for line in left_out]
     emit(args, body, lines)
+
+
+def _preview_features(args: argparse.Namespace) -> int:
+    from core.data.feature_import import preview_features
+
+    found = preview_features(
+        workspace(args), args.dataset, args.path, ids=args.ids, match=args.match,
+        layer_axis=args.layer_axis,
+    )  # fmt: skip
+    lines = [f"{found.n:,} rows, ids: {found.id_name or 'none'}, {found.n_matched:,} of them match"]
+    lines += [f"layer {name}: {width} wide, {kind}" for name, (width, kind) in found.layers.items()]
+    lines += [f"{name}: {how}" for name, how in found.layered.items()]
+    lines += [f"left out: {name}: {why}" for name, why in found.skipped.items()]
+    lines += [f"problem: {found.problem} {found.hint}"] if found.problem else []
+    emit(args, dict(vars(found)), lines)
+    return 0
+
+
+def _features_alone(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from core.data.feature_dataset import import_feature_dataset, preview_feature_dataset
+
+    space = workspace(args)
+    shown = preview_feature_dataset(
+        args.path, args.table, layer_axis=args.layer_axis, scratch=space.root
+    )
+    changes = {
+        role: None if given == "none" else given
+        for role in _DESCRIBED
+        if (given := getattr(args, role)) is not None
+    }
+    plan = replace(shown.plan.with_roles(changes), name=args.new_dataset)
+    if args.preview:
+        emit(args, {**shown.as_dict(), "plan": plan.as_dict()}, _preview_lines(shown, plan))
+        return 0
+    found = import_feature_dataset(
+        space, plan=plan, table=args.table, in_order=args.in_order, **_common(args)
+    )
+    _emit_features(args, found)
     return 0

@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "models": [],
     "modalities": ["image", "image+text"],
     "text_model": "demo/minilm-l6",
-    "joint_models": ["demo/squeezenet1.1", "demo/vit-s14"],  # with captions only these; [] is all
+    "joint_models": [],  # with captions only these; [] is all
     "epsilon": 2.0,
     "n_directions": 5,
     "group_sizes": [4.0, 6.0, 8.0],

@@ -6,14 +6,18 @@ where the user says that its rows are in the dataset's order and the counts agre
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import shutil
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core.data.feature_files import FeatureFile, Rows, open_features
+from core.data.feature_match import join, match_ids, pairs_in_order, refuse_mismatch
+from core.data.feature_rows import Tally, read_rows
 from core.digest import file_digest
 from core.errors import BadInput
 from core.types import Features, LeftOut
@@ -23,9 +27,10 @@ if TYPE_CHECKING:
     from core.workspace import Workspace
 
 PREFIX = "imported/"
+#: The one slash a name may have: features of a registered model take its place in a study.
+LIBRARIES = ("timm/", "torchvision/", "transformers/", "open_clip/")
 BLOCK = 4096
-#: Rows named in a refusal or a report.
-NAMED = 8
+_TOWERS = ("image", "text")  # the ends of a dual encoder's two names
 
 Progress = Callable[[float, str], None]
 
@@ -46,6 +51,16 @@ class FeaturePreview:
         Arrays that are not features, and why.
     n_matched : int
         Rows whose id is an item of the dataset (0 when there are no ids).
+    columns : tuple of str
+        Arrays with one value a row, which may be named as ids.
+    layered : dict of str to str
+        Three-dimensional arrays, and which axis was taken for the layers.
+    matched_by : str
+        The dataset's column in which the ids were found.
+    problem, hint : str
+        Why the rows cannot be joined as they are, and what to do; empty when they can.
+    partial : bool
+        A part could be joined when it is asked for.
     """
 
     n: int
@@ -53,23 +68,60 @@ class FeaturePreview:
     id_name: str
     skipped: dict[str, str]
     n_matched: int
+    columns: tuple[str, ...] = ()
+    layered: dict[str, str] = field(default_factory=dict)
+    matched_by: str = ""
+    problem: str = ""
+    hint: str = ""
+    partial: bool = False
 
 
-def preview_features(workspace: Workspace, dataset: str, path: Path) -> FeaturePreview:
+def preview_features(
+    workspace: Workspace,
+    dataset: str,
+    path: Path,
+    *,
+    ids: str = "",
+    match: str = "",
+    layer_axis: int | None = None,
+) -> FeaturePreview:
     """Return what an import would find; nothing is stored.
+
+    Parameters
+    ----------
+    workspace, dataset, path, ids, match, layer_axis
+        As :func:`import_features`; ``dataset=""`` looks at the file alone.
 
     Raises
     ------
     BadInput, NotFound
-        As :func:`import_features`, for what can be known without reading all rows.
+        As :func:`open_features`; what hinders the join is in ``problem``.
     """
-    data = workspace.dataset(dataset)
-    with open_features(path) as file:
-        matched = 0
-        if file.ids is not None:
-            matched = int(np.isin(_keys(file.ids), list(_item_keys(data, file.ids))).sum())
-        layers = {n: (int(a.shape[1]), str(np.dtype(a.dtype))) for n, a in file.layers.items()}
-        return FeaturePreview(file.n, layers, file.id_name, file.skipped, matched)
+    data = workspace.dataset(dataset) if dataset else None
+    with open_features(
+        path, ids=ids, layer_axis=layer_axis, items=data.n if data else 0, scratch=workspace.root
+    ) as file:
+        layers = {n: (rows.shape[1], rows.stored) for n, rows in file.layers.items()}
+        found = FeaturePreview(
+            file.n, layers, file.id_name, file.skipped, 0, tuple(file.columns), file.layered
+        )
+        if data is None or file.ids is None:
+            return found
+        return _with_match(found, data, file.ids, path.name, match)
+
+
+def _with_match(
+    found: FeaturePreview, data: Dataset, ids: np.ndarray, source: str, column: str
+) -> FeaturePreview:
+    about = dict(vars(found))
+    try:
+        pairs = match_ids(data, ids, source=source, column=column)
+        about |= {"n_matched": pairs.n_matched, "matched_by": pairs.column}
+        about["partial"] = bool(pairs.n_matched and not pairs.shifted)
+        refuse_mismatch(data, pairs, source=source, partial=False)
+    except BadInput as err:
+        about |= {"problem": err.message, "hint": err.hint}
+    return FeaturePreview(**about)
 
 
 def import_features(
@@ -79,7 +131,14 @@ def import_features(
     path: str | Path,
     name: str,
     in_order: bool = False,
+    ids: str = "",
+    match: str = "",
+    partial: bool = False,
+    keep_flat: bool = False,
+    layers: Sequence[str] = (),
+    layer_axis: int | None = None,
     default_layer: str = "",
+    replace: bool = False,
     progress: Progress | None = None,
 ) -> Features:
     """Store the features of a file under ``imported/<name>``.
@@ -92,98 +151,103 @@ def import_features(
     path : path
         .npy, .npz, .safetensors, .parquet, .h5 or .hdf5.
     name : str
-        Letters, digits, dots, dashes: the model's name.
+        Letters, digits, dots, dashes: the model's name. The id of a registered model, as in
+        ``timm/resnet18.a1_in1k``, lets its features count for it in a population study.
     in_order : bool
         The rows are the dataset's items in their order; needed when the file has no ids.
+    ids : str
+        The file's array or column of ids (default: by its name; "none": it has none).
+    match : str
+        The dataset's column the ids are values of (default: the one that holds them).
+    partial : bool
+        Take the rows that match although some ids are no items or some items have no row;
+        both are reported. Ids that look shifted by one are refused all the same.
+    keep_flat : bool
+        Take rows that are all zero or all one value; by default they are left out, because
+        tools write them where an item could not be embedded.
+    layers : sequence of str
+        Which layers to take (default: all).
+    layer_axis : {0, 1, 2}, optional
+        The axis of a three-dimensional array that counts layers.
     default_layer : str
         The layer methods take when none is named (default: the last).
+    replace : bool
+        Take the place of other features of that name.
     progress : callable, optional
         Called with a fraction and a message; it may raise ``Cancelled``.
 
     Returns
     -------
     Features
-        Memory-mapped, float32. Rows that are not finite are left out and named in
+        Memory-mapped, float32. Rows that cannot be used are left out and named in
         ``meta["left_out"]``, and so are items without a row.
 
     Raises
     ------
     NotFound
-        No such dataset, file or layer.
+        No such dataset or file.
     BadInput
-        Ids are doubled, unknown or fewer than half are items; counts differ; nothing is left.
+        The file cannot be read; ids are missing, doubled or no items, or items have no row;
+        the counts differ where there are no ids; the name is taken by other features.
     """
+    model, source = _model_name(name), Path(path)
     data = workspace.dataset(dataset)
-    model = _model_name(name)
-    source = Path(path)
-    with open_features(source) as file:
-        rows, lines = _match(data, file, in_order=in_order, source=source.name)
-        layers = dict(file.layers)
-        chosen = default_layer or list(layers)[-1]
-        if chosen not in layers:
-            raise BadInput(
-                f"default_layer={chosen!r} is not in {source.name}.",
-                f"Choose one of: {', '.join(layers)}.",
-            )
+    with open_features(
+        source, ids=ids, layer_axis=layer_axis, items=data.n, scratch=workspace.root
+    ) as file:
+        rows, lines, column = _join(data, file, source.name, match, in_order, partial)
+        taken = _chosen(file, source.name, layers)
+        chosen = _default(taken, source.name, default_layer)
         writer = workspace.features.writer(
             {"dataset_digest": data.digest, "model": model, "file": file_digest(source),
-             "in_order": in_order, "import": 1},
-            dataset=dataset, model=model, default_layer=_layer(chosen), n=max(1, len(rows)),
-            shard_size=BLOCK, meta=_about(source, file, in_order),
+             "rows": file.id_name or "in order", "column": column, "partial": partial,
+             "keep_flat": keep_flat, "layers": list(taken), "layer_axis": layer_axis,
+             "default_layer": chosen, "import": 2},
+            dataset=dataset, model=model, default_layer=chosen, n=max(1, len(rows)),
+            shard_size=BLOCK, meta=_about(source, file, column),
         )  # fmt: skip
-        found = writer.existing()
-        if found is not None:
-            return found
-        ids = data.items["id"].to_numpy(dtype=np.int64)
-        for shard in range(writer.n_shards):
-            at = slice(shard * BLOCK, (shard + 1) * BLOCK)
-            _write(writer, shard, ids[rows[at, 0]], rows[at, 1], layers)
-            if progress is not None:
-                done = min(len(rows), (shard + 1) * BLOCK)
-                progress(done / len(rows), f"{done:,} of {len(rows):,} rows")
-        return writer.finish(lines)
+        other = workspace.features.find(dataset, model)
+        if other is not None and other.key == writer.key:
+            return other
+        if other is not None and not replace:
+            raise BadInput(
+                f"{model} holds other features of {dataset!r} already, from "
+                f"{other.meta.get('source', 'elsewhere')}.",
+                "Choose another name, or ask to replace them.",
+            )
+        found = _store(writer, data, rows, taken, lines, source.name, keep_flat, progress)
+    if other is not None:
+        workspace.features.remove(other.key)
+    return found
 
 
-def _write(
-    writer: Any, shard: int, ids: np.ndarray, at: np.ndarray, layers: dict[str, Rows]
-) -> None:
-    arrays = {_layer(name): _block(array, at) for name, array in layers.items()}
-    good = np.ones(len(ids), dtype=bool)
-    lines = []
-    for name, array in arrays.items():
-        finite = np.isfinite(array).all(axis=1)
-        for i in np.flatnonzero(good & ~finite):
-            lines.append(LeftOut(f"item {ids[i]}", f"row {at[i]}, layer {name}: NaN or infinite"))
-        good &= finite
-    zero = {name: int((~array[good].any(axis=1)).sum()) for name, array in arrays.items()}
-    for name, count in zero.items():
-        if count:
-            lines.append(
-                LeftOut(f"layer {name}", "rows that are all zero were kept, and are flagged by "
-                        "the methods", count)
-            )  # fmt: skip
-    kept = {name: array[good] for name, array in arrays.items()} if good.any() else {}
-    writer.write_shard(shard, ids[good], kept, lines)
+def _join(
+    data: Dataset, file: FeatureFile, source: str, match: str, ordered: bool, partial: bool
+) -> tuple[np.ndarray, list[LeftOut], str]:
+    """Return pairs (item row, file row), the report's lines, and the column they met in."""
+    if file.ids is None:
+        return pairs_in_order(data, file.n, source=source, said=ordered), [], ""
+    found = match_ids(data, file.ids, source=source, column=match)
+    refuse_mismatch(data, found, source=source, partial=partial)
+    pairs, lines = join(data, found)
+    return pairs, lines, found.column
 
 
-def _block(array: Rows, at: np.ndarray) -> np.ndarray:
-    """Return the rows ``at`` in native float32; the file is read in runs, never at random."""
-    low, high = int(at.min()), int(at.max()) + 1
-    if high - low <= 4 * len(at):
-        taken = np.asarray(array[low:high])[at - low]
-    else:
-        order = np.argsort(at, kind="stable")
-        taken = np.empty((len(at), array.shape[1]), dtype=np.dtype(array.dtype))
-        for start in range(0, len(at), 64):
-            some = order[start : start + 64]
-            first, last = int(at[some[0]]), int(at[some[-1]]) + 1
-            if last - first <= 64 * BLOCK:
-                taken[some] = np.asarray(array[first:last])[at[some] - first]
-            else:
-                for i in some:
-                    taken[i] = np.asarray(array[int(at[i]) : int(at[i]) + 1])[0]
-    with np.errstate(over="ignore"):
-        return taken.astype(np.float32)
+def _chosen(file: FeatureFile, source: str, layers: Sequence[str]) -> dict[str, Rows]:
+    unknown = [name for name in layers if name not in file.layers]
+    if unknown:
+        raise BadInput(
+            f"layers={unknown[0]!r} is not in {source}.", f"It holds: {', '.join(file.layers)}."
+        )
+    return {_layer(n): rows for n, rows in file.layers.items() if not layers or n in layers}
+
+
+def _default(taken: Mapping[str, Rows], source: str, given: str) -> str:
+    if given and _layer(given) not in taken:
+        raise BadInput(
+            f"default_layer={given!r} is not in {source}.", f"Choose one of: {', '.join(taken)}."
+        )
+    return _layer(given) if given else list(taken)[-1]
 
 
 def _layer(name: str) -> str:
@@ -191,136 +255,85 @@ def _layer(name: str) -> str:
     return "layer ids" if name == "ids" else name
 
 
-def _model_name(name: str) -> str:
-    plain = name.removeprefix(PREFIX).strip()
-    allowed = plain.replace("-", "").replace("_", "").replace(".", "").replace("/", "")
-    if not plain or not allowed.isalnum() or len(plain) > 80 or ".." in plain:
+def _store(
+    writer: Any,
+    data: Dataset,
+    rows: np.ndarray,
+    layers: Mapping[str, Rows],
+    lines: list[LeftOut],
+    source: str,
+    keep_flat: bool,
+    progress: Progress | None,
+) -> Features:
+    """Write the shards and return the finished set."""
+    tally = Tally(keep_flat)
+    ids = data.ids
+    for shard in range(writer.n_shards):
+        at = rows[shard * BLOCK : (shard + 1) * BLOCK]
+        arrays, good = read_rows(layers, ids[at[:, 0]], at[:, 1], tally)
+        kept = {name: array[good] for name, array in arrays.items()} if good.any() else {}
+        writer.write_shard(shard, ids[at[good, 0]], kept)
+        if progress is not None:
+            done = min(len(rows), (shard + 1) * BLOCK)
+            progress(done / len(rows), f"{done:,} of {len(rows):,} rows")
+    if tally.left == len(rows):
+        writer.discard()
         raise BadInput(
-            f"name={name!r} cannot name a model.",
-            "Use letters, digits, dots, dashes and underscores, at most 80.",
+            f"No row of {source} can be used: "
+            + "; ".join(f"{line.what}: {line.reason}" for line in tally.lines()[:3]) + ".",
+            "Mend the file, or take rows of zeros with keep_flat (--keep-flat).",
+        )  # fmt: skip
+    found: Features = writer.finish([*tally.lines(), *lines])
+    return found
+
+
+def _model_name(name: str) -> str:
+    plain = unicodedata.normalize("NFC", name.removeprefix(PREFIX).strip())
+    library = next((given for given in LIBRARIES if plain.startswith(given)), "")
+    bare = plain.removeprefix(library)
+    allowed = bare.replace("-", "").replace("_", "").replace(".", "")
+    if (
+        not allowed.isalnum()
+        or len(plain) > 80
+        or len(plain.encode()) > 160
+        or bare[0] == "."
+        or (library and bare in _TOWERS)
+        or ".." in plain
+    ):
+        raise BadInput(
+            f"name={name[:100]!r} cannot name a model.",
+            "Use letters, digits, dots, dashes and underscores, at most 80; the first is no dot. "
+            "A slash only after a library, as in timm/resnet18.",
         )
     return f"{PREFIX}{plain}"
 
 
-def _about(source: Path, file: FeatureFile, in_order: bool) -> dict[str, Any]:
-    how = "the dataset's order, as the user said" if in_order and file.ids is None else file.id_name
+def _about(source: Path, file: FeatureFile, column: str) -> dict[str, Any]:
     return {
         "source": source.name,
-        "joined_by": how,
+        "joined_by": file.id_name or "the dataset's order, as the user said",
+        "matched": column,
         "skipped": dict(file.skipped),
-        "dtypes": {name: str(np.dtype(a.dtype)) for name, a in file.layers.items()},
+        "layered": dict(file.layered),
+        "dtypes": {name: rows.stored for name, rows in file.layers.items()},
     }
-
-
-def _keys(ids: np.ndarray) -> np.ndarray:
-    """Return ids as integers, or as the last part of a path in NFC."""
-    if ids.dtype.kind in "iu":
-        return ids.astype(np.int64)
-    return np.array([_tail(str(v)) for v in ids], dtype=object)
-
-
-def _tail(text: str) -> str:
-    import unicodedata
-
-    return unicodedata.normalize("NFC", text.replace("\\", "/").strip())
-
-
-def _item_keys(data: Dataset, ids: np.ndarray) -> dict[Any, int]:
-    """Return key -> item row for the kind of ids the file has."""
-    items = data.items
-    if ids.dtype.kind in "iu":
-        return {int(v): at for at, v in enumerate(items["id"])}
-    for column in ("file", "file_name", "path", "filename", "sha256", "concept_style"):
-        if column in items:
-            keys = [_tail(str(v)) for v in items[column]]
-            found = {key: at for at, key in enumerate(keys)}
-            if len(found) == len(keys) and any(_tail(str(v)) in found for v in ids[:1000]):
-                return found
-    texts = {str(v): at for at, v in enumerate(items["id"])}
-    if any(_tail(str(v)) in texts for v in ids[:1000]):
-        return texts
-    return _by_name(data)
-
-
-def _by_name(data: Dataset) -> dict[Any, int]:
-    """Return bare file names where they are unique: a tool that wrote absolute paths."""
-    for column in ("file", "file_name", "path", "filename"):
-        if column in data.items:
-            names = [_tail(str(v)).rsplit("/", 1)[-1] for v in data.items[column]]
-            if len(set(names)) == len(names):
-                return {name: at for at, name in enumerate(names)}
-    return {}
-
-
-def _match(
-    data: Dataset, file: FeatureFile, *, in_order: bool, source: str
-) -> tuple[np.ndarray, list[LeftOut]]:
-    """Return pairs (item row, file row) in the items' order, and the report's lines."""
-    if file.ids is None:
-        if not in_order:
-            raise BadInput(
-                f"{source} carries no ids, so its rows cannot be joined to {data.name!r}.",
-                f"Add an array named 'ids', or say that its rows are in the dataset's order "
-                f"({data.n:,} items).",
-            )
-        if file.n != data.n:
-            raise BadInput(
-                f"{source} has {file.n:,} rows; {data.name!r} has {data.n:,} items.",
-                "Rows without ids must be as many as the items. Write ids beside them.",
-            )
-        at = np.arange(file.n)
-        return np.c_[at, at], []
-    keys = _keys(file.ids)
-    values, counts = np.unique(keys.astype(str), return_counts=True)
-    if (counts > 1).any():
-        twice = set(values[counts > 1])
-        rows = [i for i, key in enumerate(keys) if str(key) in twice]
-        raise BadInput(
-            f"{source}: {int((counts > 1).sum()):,} ids occur more than once, for instance "
-            f"{sorted(twice)[0]!r} in rows {', '.join(map(str, rows[:NAMED]))}.",
-            "Give each item one row.",
-        )
-    table = _item_keys(data, file.ids)
-    if table and not any(key in table for key in keys):
-        bare = {str(k).rsplit("/", 1)[-1] for k in keys} if keys.dtype == object else set()
-        if len(bare) == len(keys):
-            table, keys = (
-                _by_name(data),
-                np.array([str(k).rsplit("/", 1)[-1] for k in keys], object),
-            )
-    place = np.array([table.get(key, -1) for key in keys], dtype=np.int64)
-    unknown = np.flatnonzero(place < 0)
-    if len(unknown) > len(keys) / 2 or len(unknown) == len(keys):
-        shown = ", ".join(f"{keys[i]!r} (row {i})" for i in unknown[:3])
-        raise BadInput(
-            f"{source}: {len(unknown):,} of {len(keys):,} ids are not items of {data.name!r}, "
-            f"for instance {shown}.",
-            "Check that the file belongs to this dataset.",
-        )
-    return _joined(data, keys, place, unknown)
-
-
-def _joined(
-    data: Dataset, keys: np.ndarray, place: np.ndarray, unknown: np.ndarray
-) -> tuple[np.ndarray, list[LeftOut]]:
-    lines = [
-        LeftOut(f"row {i}", f"id {keys[i]!r} is not an item of {data.name}")
-        for i in unknown[:NAMED]
-    ]
-    if len(unknown) > NAMED:
-        lines.append(LeftOut("further rows", "ids that are not items", len(unknown) - NAMED))
-    known = np.flatnonzero(place >= 0)
-    order = known[np.argsort(place[known], kind="stable")]
-    lacking = np.setdiff1d(np.arange(data.n), place[known])
-    names = data.items["id"].to_numpy()
-    lines += [LeftOut(f"item {names[i]}", "the file has no row for it") for i in lacking[:NAMED]]
-    if len(lacking) > NAMED:
-        lines.append(LeftOut("further items", "no row in the file", len(lacking) - NAMED))
-    return np.c_[place[order], order], lines
 
 
 def run_feature_import(
     workspace: Workspace, *, progress: Progress | None = None, **params: Any
 ) -> Any:
-    """Do a job of kind "import-features"; see :func:`import_features`."""
-    return import_features(workspace, progress=progress, **params)
+    """Do a job of kind "import-features"; an upload's inbox is removed once it is stored.
+
+    With ``plan`` among the parameters the file makes a dataset of its own; see
+    :func:`core.data.feature_dataset.import_feature_dataset`, else :func:`import_features`.
+    """
+    if "plan" in params:
+        from core.data.feature_dataset import import_feature_dataset
+
+        found = import_feature_dataset(workspace, progress=progress, **params)
+    else:
+        found = import_features(workspace, progress=progress, **params)
+    inbox, given = workspace.root / "inbox", Path(params["path"])
+    if given.is_relative_to(inbox) and given != inbox:
+        shutil.rmtree(inbox / given.relative_to(inbox).parts[0], ignore_errors=True)
+    return found

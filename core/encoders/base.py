@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from core.data.images import to_rgb
 from core.errors import BadInput, NotFound
 from core.types import EncoderInfo
 
@@ -91,11 +92,17 @@ class ImageTransform:
     bgr: bool = False
     interpolation: str = "bicubic"
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of a prepared picture, (3, h, w)."""
+        return (3, self.size, self.size)
+
     def __call__(self, image: Image.Image) -> np.ndarray:
         """Return float32, shape (3, size, size)."""
         from PIL import Image as Pillow
 
         kind = Pillow.Resampling[self.interpolation.upper()]
+        image = image if image.mode == "RGB" else to_rgb(image)
         width, height = image.size
         if self.resize:
             scale = self.resize / min(width, height)
@@ -259,8 +266,9 @@ def choose_pooling(encoder: Encoder, pooling: str | None) -> str:
     if pooling is None:
         return encoder.poolings[0]
     if pooling not in encoder.poolings:
+        why = " (it has no class token to read)" if pooling == "cls" else ""
         raise BadInput(
-            f"pooling={pooling!r} is not offered by {encoder.info.id}.",
+            f"pooling={pooling!r} is not offered by {encoder.info.id}{why}.",
             f"Choose from: {', '.join(encoder.poolings)}.",
         )
     return pooling

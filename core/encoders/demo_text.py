@@ -35,6 +35,8 @@ MAX_TOKENS = 256
 def as_text(item: Any) -> str:
     """Return a text as it goes into a tokenizer; an empty one stays empty.
 
+    Half of a surrogate pair, which no tokenizer can read, becomes the replacement character.
+
     Raises
     ------
     BadInput
@@ -45,7 +47,9 @@ def as_text(item: Any) -> str:
             f"A text encoder reads text, got {type(item).__name__}.",
             "Choose an image encoder for pictures.",
         )
-    return item
+    if item.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in item):
+        return item
+    return item.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def load_minilm(
@@ -82,6 +86,7 @@ def load_minilm(
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("mean", "cls"),
         device=device,
+        length=lambda text: (len(tokenizer(text, verbose=False)["input_ids"]), MAX_TOKENS),
     )
 
 
@@ -161,6 +166,10 @@ class MiniLMInt8(OneByOne):
         )
         self._tokenizer = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
         self._session = _session(model)
+
+    def length(self, text: str) -> tuple[int, int]:
+        """Return how many tokens a text has and how many are read."""
+        return len(self._tokenizer(text, verbose=False)["input_ids"]), MAX_TOKENS
 
     def _one(self, text: str) -> np.ndarray:
         tokens = self._tokenizer(

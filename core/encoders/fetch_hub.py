@@ -1,14 +1,18 @@
 """``theodolite models fetch``: bring weights into their library's cache, on a network.
 
 The only place that downloads a model that is not packaged; extraction never does. Weights come as
-safetensors or plain tensors with their config and tokenizer; no code of a repository is taken.
+safetensors with their config and tokenizer. A PyTorch file is taken only where the repository has
+no safetensors in its place, and read as tensors only; no code of a repository is taken.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.encoders.checkpoints import safe_first
 from core.encoders.registry import describe, load
 from core.encoders.vision_registry import hub_folder
 from core.errors import BadInput, NeedsWeights, NotFound
@@ -16,9 +20,8 @@ from core.errors import BadInput, NeedsWeights, NotFound
 if TYPE_CHECKING:
     from core.workspace import Workspace
 
-#: What is taken of a repository; code and pickles are not.
-PATTERNS = ("*.safetensors", "*.json", "*.txt", "*.model", "merges.txt", "vocab.*",
-            "open_clip_pytorch_model.bin", "pytorch_model.bin")  # fmt: skip
+#: What is taken of a repository first; code and pickles are not.
+PATTERNS = ("*.safetensors", "*.json", "*.txt", "*.model", "merges.txt", "vocab.*")
 
 Progress = Callable[[float, str], None]
 
@@ -38,11 +41,8 @@ def hub_id_of(model_id: str) -> str:
 
         found = str(getattr(timm.get_pretrained_cfg(name), "hf_hub_id", "") or "")
     elif library == "open_clip":
-        import open_clip
-
-        arch, _, tag = name.rpartition("/")[0].partition(":")
-        pair: dict[str, Any] = open_clip.pretrained.get_pretrained_cfg(arch, tag) or {}
-        found = str(pair.get("hf_hub", "")).strip("/")
+        # The library writes REPOSITORY/ or REPOSITORY/FILE.
+        found = str(_open_clip_config(name).get("hf_hub", "")).rpartition("/")[0]
     elif library == "transformers":
         found = name.removesuffix("/image").removesuffix("/text")
     else:
@@ -93,7 +93,7 @@ def fetch_models(
         if _is_here(model_id):
             done[model_id] = "was here"
             continue
-        problem = _download(hub_id_of(model_id))
+        problem = _download(hub_id_of(model_id), model_id)
         if problem:
             failed.append(f"{model_id}: {problem}")
         else:
@@ -119,7 +119,7 @@ def _loads(model_id: str) -> bool:
     return True
 
 
-def _download(hub_id: str) -> str:
+def _download(hub_id: str, model_id: str) -> str:
     """Return why it failed, empty when it did not."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
@@ -131,14 +131,68 @@ def _download(hub_id: str) -> str:
 
     where = f"it would lie in {hub_folder(hub_id)}"
     try:
-        snapshot_download(hub_id, allow_patterns=list(PATTERNS))
+        folder = Path(snapshot_download(hub_id, allow_patterns=list(PATTERNS)))
+        lacking = pytorch_files(folder, model_id)
+        if lacking:
+            snapshot_download(hub_id, allow_patterns=lacking)
     except GatedRepoError:
         return f"{hub_id} asks for its licence to be accepted first; {where}"
     except RepositoryNotFoundError:
         return f"there is no repository {hub_id}"
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as err:
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC:
+            return f"the disk is full: {hub_id} was not fetched whole; {where}"
         return f"{hub_id} could not be reached ({_line(err)}); {where}"
     return ""
+
+
+def pytorch_files(folder: Path, model_id: str) -> list[str]:
+    """Return the PyTorch files to ask for, where the fetched folder has no safetensors.
+
+    Parameters
+    ----------
+    folder : Path
+        What came of the repository so far.
+    model_id : str
+        Its library decides under which names weights lie.
+    """
+    own = _own_file(model_id)
+    plain = own or ("open_clip_pytorch_model.bin" if model_id.startswith("open_clip/")
+                    else "pytorch_model.bin")  # fmt: skip
+    safe = [name for name in safe_first(plain) if name.endswith(".safetensors")]
+    if not own:
+        safe += ["model.safetensors", "model.safetensors.index.json"]
+    inner = "0_Transformer"  # of a sentence-transformers folder
+    lacking = []
+    if not any((place / name).is_file() for place in (folder, folder / inner) for name in safe):
+        many = plain.replace("model.bin", "model*.bin")
+        lacking += [many, f"{inner}/{many}"]
+    # The layers that sentence-transformers puts behind its transformer, each in its folder.
+    lacking += [
+        f"{config.parent.name}/pytorch_model.bin"
+        for config in sorted(folder.glob("*_Dense/config.json"))
+        if not (config.parent / "model.safetensors").is_file()
+    ]
+    return lacking
+
+
+def _own_file(model_id: str) -> str:
+    """Return the file that the model's library names in its repository, or nothing."""
+    library, _, name = model_id.partition("/")
+    if library == "timm":
+        import timm
+
+        return str(getattr(timm.get_pretrained_cfg(name), "hf_hub_filename", "") or "")
+    if library == "open_clip":
+        return str(_open_clip_config(name).get("hf_hub", "")).rpartition("/")[2]
+    return ""
+
+
+def _open_clip_config(name: str) -> dict[str, Any]:
+    import open_clip
+
+    arch, _, tag = name.rpartition("/")[0].partition(":")
+    return dict(open_clip.pretrained.get_pretrained_cfg(arch, tag) or {})
 
 
 def _line(err: Any) -> str:

@@ -1,12 +1,13 @@
 """An image model in ONNX with named outputs: ``onnx/FILE.onnx``.
 
 Each floating output is a layer, in the graph's order: maps are averaged over their places,
-tokens give the class token or their mean. What the graph cannot say (mean, standard deviation,
-which outputs to keep) is read from ``FILE.json`` beside it::
+tokens over all of them. What the graph cannot say (mean, standard deviation, which outputs to
+keep, how many tokens stand before the patches, the class token first) is read from ``FILE.json``
+beside it::
 
     {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "size": 224,
      "resize": 256, "interpolation": "bicubic", "layout": "NCHW",
-     "outputs": {"stage4": "/layer4/Relu_output_0"}, "tokens": "NLC"}
+     "outputs": {"stage4": "/layer4/Relu_output_0"}, "prefix_tokens": 1}
 
 Axis letters: b batch, c channels, h and w, t tokens, d width.
 """
@@ -28,7 +29,8 @@ from core.types import EncoderInfo
 if TYPE_CHECKING:
     import torch
 
-KEYS = {"mean", "std", "size", "resize", "interpolation", "layout", "outputs", "bgr", "scale"}
+KEYS = {"mean", "std", "size", "resize", "interpolation", "layout", "outputs", "bgr", "scale",
+        "prefix_tokens"}  # fmt: skip
 
 
 def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
@@ -57,13 +59,14 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         interpolation=str(about.get("interpolation", "bicubic")),
     )
     feed = session.get_inputs()[0].name
+    prefix = _prefix(about, path)
 
     def forward(prepared: list[Any], pooling: str) -> dict[str, torch.Tensor]:
         x = np.stack(prepared)
         given = x if layout == "NCHW" else np.ascontiguousarray(x.transpose(0, 2, 3, 1))
         found = session.run(list(outputs.values()), {feed: given})
         return {
-            layer: torch.from_numpy(_pooled(array, pooling, layout))
+            layer: torch.from_numpy(_pooled(array, pooling, layout, prefix))
             for layer, array in zip(outputs, found, strict=True)
         }
 
@@ -75,10 +78,10 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         with_layers(info, widths),
         forward,
         prepare=transform,
-        transform={**transform.describe(), "layout": layout},
+        transform={**transform.describe(), "layout": layout, "prefix_tokens": prefix},
         revision=path.name,
         weights_digest=hashlib.sha256(path.read_bytes()).hexdigest(),
-        poolings=("cls", "mean") if tokens else ("mean",),
+        poolings=("cls", "mean") if tokens and prefix else ("mean",),
         device=device,
     )
 
@@ -167,10 +170,26 @@ def _outputs(session: Any, about: dict[str, Any], model: str) -> dict[str, str]:
     return usable
 
 
-def _pooled(array: np.ndarray, pooling: str, layout: str) -> np.ndarray:
-    """Return (b, d): maps averaged, tokens by their class token or mean."""
+def _prefix(about: dict[str, Any], path: Path) -> int:
+    """Return how many tokens stand before the patches; a graph does not say, so 0 is assumed."""
+    given = about.get("prefix_tokens", 0)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise BadInput(
+            f"{path.stem}.json says prefix_tokens={given!r}; a count of 0 or more was expected.",
+            "1 for a class token, 1 + r with r register tokens.",
+        )
+    return given
+
+
+def _pooled(array: np.ndarray, pooling: str, layout: str, prefix: int) -> np.ndarray:
+    """Return (b, d): maps averaged, tokens by their class token or the mean of the patches."""
     if array.ndim == 4:
         array = array.mean(axis=(2, 3) if layout == "NCHW" else (1, 2))
     elif array.ndim == 3:
-        array = array[:, 0] if pooling == "cls" else array.mean(axis=1)
+        if array.shape[1] <= prefix:
+            raise BadInput(
+                f"prefix_tokens={prefix}, but an output has {array.shape[1]} tokens.",
+                "Name the outputs that hold the patches, or a smaller count.",
+            )
+        array = array[:, 0] if pooling == "cls" else array[:, prefix:].mean(axis=1)
     return np.ascontiguousarray(array, dtype=np.float32)

@@ -9,15 +9,28 @@ what the model gives to its classifier. The transform is the one in the model's 
 from __future__ import annotations
 
 import difflib
-import math
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.encoders.base import ImageTransform, TorchEncoder, stack, tensors_digest, with_layers
-from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state
-from core.encoders.demo_image import of_255
+from core.encoders.base import (
+    ImageTransform,
+    TorchEncoder,
+    stack,
+    tensors_digest,
+    with_layers,
+)
+from core.encoders.checkpoints import (
+    does_not_fit,
+    hub_file,
+    quiet,
+    read_state,
+    revision_of,
+    safe_first,
+)
+from core.encoders.transforms import LibraryTransform, of_library
 from core.errors import NotFound
 from core.types import EncoderInfo
 
@@ -48,7 +61,7 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         module = _filled(timm, arch, path)
     module = module.eval().to(device)
     config = resolve_model_data_config(module)
-    transform = _transform(config)
+    transform = _transform(config, info.id)
     poolings = _poolings(module)
 
     def forward(prepared: list[Any], pooling: str) -> dict[str, torch.Tensor]:
@@ -59,7 +72,7 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         forward,
         prepare=transform,
         transform=transform.describe(),
-        revision=str(path.name),
+        revision=revision_of(path),
         weights_digest=tensors_digest(module.state_dict()),
         poolings=poolings,
         device=device,
@@ -84,8 +97,9 @@ def _cached(arch: str) -> Path:
         raise NotFound(
             f"timm publishes no weights for {arch!r}.", f"Name a file: timm/{arch}@FILE."
         )
-    own = [config.hf_hub_filename] if config.hf_hub_filename else []
-    return hub_file(hub_id, [*own, *FILES], f"timm/{arch}")
+    own = config.hf_hub_filename
+    # A repository of several checkpoints names its own: no other of them will do.
+    return hub_file(hub_id, safe_first(own) if own else FILES, f"timm/{arch}")
 
 
 def _filled(timm: Any, arch: str, path: Path) -> Any:
@@ -107,26 +121,24 @@ def _filled(timm: Any, arch: str, path: Path) -> Any:
         raise does_not_fit(f"timm/{arch}", path, err) from err
 
 
-def _transform(config: dict[str, Any]) -> ImageTransform:
-    size = int(config["input_size"][-1])
-    squash = config.get("crop_mode") == "squash"
-    return ImageTransform(
-        size=size,
-        resize=0 if squash else math.floor(size / float(config["crop_pct"])),
-        mean=of_255(config["mean"]),
-        std=of_255(config["std"]),
-        interpolation="bilinear" if config["interpolation"] == "bilinear" else "bicubic",
-    )
+def _transform(config: dict[str, Any], model: str) -> LibraryTransform:
+    from timm.data import create_transform
+
+    return of_library(create_transform(**config, is_training=False), "timm", config, model)
 
 
 def _poolings(module: Any) -> tuple[str, ...]:
     if not _has_tokens(module):
         return ("mean",)
-    return ("cls", "mean") if module.num_prefix_tokens else ("mean",)
+    # Register tokens stand before the patches too: only a class token can be read as one.
+    return ("cls", "mean") if getattr(module, "cls_token", None) is not None else ("mean",)
 
 
 def _has_tokens(module: Any) -> bool:
-    return hasattr(module, "num_prefix_tokens") and hasattr(module, "blocks")
+    """Whether the model gives its tokens apart from its patches, block by block."""
+    if not hasattr(module, "num_prefix_tokens") or not hasattr(module, "forward_intermediates"):
+        return False
+    return "return_prefix_tokens" in inspect.signature(module.forward_intermediates).parameters
 
 
 def _layers(module: Any, x: torch.Tensor, pooling: str) -> dict[str, torch.Tensor]:
@@ -134,8 +146,9 @@ def _layers(module: Any, x: torch.Tensor, pooling: str) -> dict[str, torch.Tenso
     if not hasattr(module, "forward_intermediates"):
         final = module.forward_features(x)
     elif _has_tokens(module):
+        # Asked for tokens it does not have, one family of timm fails.
         final, states = module.forward_intermediates(
-            x, output_fmt="NLC", return_prefix_tokens=True, norm=False
+            x, output_fmt="NLC", return_prefix_tokens=module.num_prefix_tokens > 0, norm=False
         )
         for number, state in enumerate(states, start=1):
             patches, prefix = state if isinstance(state, tuple) else (state, None)
@@ -149,9 +162,11 @@ def _layers(module: Any, x: torch.Tensor, pooling: str) -> dict[str, torch.Tenso
     return found
 
 
-def _widths(forward: Any, transform: ImageTransform, pooling: str) -> dict[str, int]:
+def _widths(
+    forward: Any, transform: ImageTransform | LibraryTransform, pooling: str
+) -> dict[str, int]:
     import torch
 
-    blank = np.zeros((3, transform.size, transform.size), np.float32)
+    blank = np.zeros(transform.shape, np.float32)
     with torch.inference_mode():
         return {name: int(rows.shape[1]) for name, rows in forward([blank], pooling).items()}

@@ -13,10 +13,10 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.encoders.base import ImageTransform, TorchEncoder, stack, tensors_digest, with_layers
+from core.encoders.base import TorchEncoder, stack, tensors_digest, with_layers
 from core.encoders.checkpoints import does_not_fit, quiet, read_state
-from core.encoders.demo_image import IMAGENET_MEAN, IMAGENET_STD, of_255
 from core.encoders.timm_adapter import _widths
+from core.encoders.transforms import LibraryTransform, of_library
 from core.encoders.vision_registry import torch_checkpoints
 from core.errors import BadInput, NotFound
 from core.types import EncoderInfo
@@ -52,7 +52,7 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
     with quiet():
         module = _filled(models, arch, path, info.id)
     module = module.eval().to(device)
-    transform = _transform(weights)
+    transform = _transform(weights, info.id)
     tokens = hasattr(getattr(module, "encoder", None), "layers")
     reader = _Reader(module, device, tokens=tokens)
     poolings = ("cls", "mean") if tokens else ("mean",)
@@ -93,15 +93,15 @@ def _filled(models: Any, arch: str, path: Path, model: str) -> Any:
     return module
 
 
-def _transform(weights: Any) -> ImageTransform:
+def _transform(weights: Any, model: str) -> LibraryTransform:
     preset = weights.transforms()
-    return ImageTransform(
-        size=int(preset.crop_size[0]),
-        resize=int(preset.resize_size[0]),
-        mean=of_255(tuple(getattr(preset, "mean", IMAGENET_MEAN))),
-        std=of_255(tuple(getattr(preset, "std", IMAGENET_STD))),
-        interpolation="bicubic" if "bicubic" in str(preset.interpolation).lower() else "bilinear",
-    )
+    settings = {
+        "resize": list(preset.resize_size),
+        "mean": list(preset.mean),
+        "std": list(preset.std),
+        "interpolation": getattr(preset.interpolation, "value", str(preset.interpolation)),
+    }
+    return of_library(preset, "torchvision", settings, model)
 
 
 class _Reader:

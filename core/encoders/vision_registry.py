@@ -19,24 +19,48 @@ from core.paths import assets_dir
 from core.types import EncoderInfo
 
 _LOADED_BY_US = {"timm", "torchvision", "open_clip", "transformers"}
+_WEIGHTS = {".safetensors", ".bin", ".pt", ".pth"}
 
 
 def infos() -> list[EncoderInfo]:
     """Return one info a model, the registry's first, each with its status on this machine."""
     folder = assets_dir() / "registry"
-    known = [_info(row) for row in _rows(folder / "model_registry.csv")]
+    rows = _rows(folder / "library_models.csv")
+    hubs = {str(row["id"]): _hub(row) for row in rows}
+    studied = _rows(folder / "model_registry.csv")
+    known = [_info(row, hubs) for row in studied]
     ids = {info.id for info in known}
-    listed = (_listed(row) for row in _rows(folder / "library_models.csv"))
+    kinds = {_arch(row): str(row["arch_class"]) for row in studied if "arch_class" in row}
+    listed = (_listed(row, kinds) for row in rows)
     return known + [info for info in listed if info.id not in ids]
 
 
-def _listed(row: dict[str, Any]) -> EncoderInfo:
+def _arch(row: dict[str, Any]) -> str:
+    """Return the architecture of a row of the registry, as its library's listing writes it."""
+    if row["library"] == "timm":
+        return str(row["load_ref"]).partition(".")[0]
+    return str(row.get("load_ref", "")).partition(" ")[0].partition("/")[0]
+
+
+def _hub(row: dict[str, Any]) -> str:
+    """Return ``organisation/repository``; a listing may add the name of a file."""
+    return "/".join(str(row.get("hub_id", "")).split("/")[:2])
+
+
+def _poolings(arch_class: str) -> tuple[str, ...]:
+    """Return what maps of convolutions allow; of tokens it is known once the weights are read."""
+    return ("mean",) if arch_class in ("CNN", "ResNet", "ConvNeXt", "RegNet") else ()
+
+
+def _listed(row: dict[str, Any], kinds: dict[str, str]) -> EncoderInfo:
     """Return the info of a model that only its library's listing names."""
     library, name = str(row["library"]), str(row["id"]).partition("/")[2]
     status, reason = _status(
-        {"library": library, "hf_hub_id": row.get("hub_id"),
+        {"library": library, "hf_hub_id": _hub(row), "id": row["id"],
          "load_ref": str(row["arch"]) if library == "torchvision" else name}
     )  # fmt: skip
+    # One architecture is of one kind, whatever its weights were trained on.
+    kind = kinds.get(str(row["arch"]), "") if row["modality"] == "image" else ""
     pair = str(row["id"]).rpartition("/")[0] if library == "open_clip" else ""
     return EncoderInfo(
         id=str(row["id"]),
@@ -44,9 +68,11 @@ def _listed(row: dict[str, Any]) -> EncoderInfo:
         library=library,
         modality=str(row["modality"]),
         family=str(row["arch"]),
+        arch_class=kind,
         objective="vision-language" if library == "open_clip" else "",
         licence=str(row.get("licence", "not stated")),
-        source=str(row.get("hub_id", "")),
+        source=_hub(row),
+        poolings=_poolings(kind) if library != "open_clip" else (),
         pair=pair,
         status=status,
         reason=reason,
@@ -64,11 +90,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _info(row: dict[str, Any]) -> EncoderInfo:
-    library = str(row["library"])
+def _info(row: dict[str, Any], hubs: dict[str, Any]) -> EncoderInfo:
+    library, name = str(row["library"]), model_id(row)
+    row = {**row, "id": name, "hf_hub_id": row.get("hf_hub_id") or hubs.get(name, "")}
     status, reason = _status(row)
     return EncoderInfo(
-        id=model_id(row),
+        id=name,
         title=str(row.get("load_ref", row["id"])) if library in _LOADED_BY_US else str(row["id"]),
         library=library,
         modality="image",
@@ -78,9 +105,10 @@ def _info(row: dict[str, Any]) -> EncoderInfo:
         dim=int(row.get("embed_dim", 0)),
         params_m=float(row.get("params_M", 0.0)),
         licence=str(row.get("license", "not stated")),
-        source=str(row.get("hf_hub_id", row.get("load_ref", ""))),
+        source=str(row["hf_hub_id"] or row.get("load_ref", "")),
         status=status,
         reason=reason,
+        poolings=_poolings(str(row.get("arch_class", ""))) if library != "open_clip" else (),
     )
 
 
@@ -129,12 +157,30 @@ def _status(row: dict[str, Any]) -> tuple[str, str]:
         folder = torch_checkpoints()
         stem = str(row["load_ref"]).partition("/")[0]
         here = any(folder.glob(f"{stem}-*.pth")) if folder.is_dir() else False
-        return _verdict(here, f"{folder} ({stem}-*.pth)")
+        return _verdict(
+            here,
+            f"{folder} ({stem}-*.pth). Load it once with torchvision on a machine with a network, "
+            "and copy that folder here",
+        )
     hub_id = row.get("hf_hub_id") or (row["load_ref"] if library == "transformers" else "")
     if not hub_id:
-        return _verdict(False, "the cache of open_clip")
+        return (
+            "needs-weights",
+            f"{library} publishes no weights for it: name a checkpoint file of your own, "
+            f"{library}/{row['load_ref']}@FILE.",
+        )
     folder = hub_folder(str(hub_id))
-    return _verdict((folder / "snapshots").is_dir(), str(folder))
+    return _verdict(
+        _holds_weights(folder),
+        f"{folder}. With a network, `theodolite models fetch {row['id']}` brings them; without "
+        "one, copy that folder from a machine that has it",
+    )
+
+
+def _holds_weights(folder: Path) -> bool:
+    """Whether a repository's folder holds a file of weights: a broken-off download does not."""
+    places = (folder / "snapshots").glob("*/**/*")
+    return any(path.suffix in _WEIGHTS and path.is_file() for path in places)
 
 
 def _verdict(here: bool, where: str) -> tuple[str, str]:
@@ -142,6 +188,5 @@ def _verdict(here: bool, where: str) -> tuple[str, str]:
         return "ready", ""
     return (
         "needs-weights",
-        f"Its weights are not on this machine: looked in {where}. Download it with its library "
-        "on a machine with a network, and copy that folder here.",
+        f"Its weights are not on this machine: looked in {where}.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ def _outline(fig: go.Figure, n: int, place: dict[str, int], view: str) -> None:
 def _axes(fig: go.Figure, names: list[str], view: str, rows: int) -> None:
     n = len(names)
     ticks, labels = list(np.arange(n, dtype=float)), [_wrapped(name) for name in names]
-    columns = list(labels)
+    columns = [_wrapped(name, narrow=True) for name in names]
     if view == "value":
         ticks, labels = [*ticks, n + _NATIVE_AT], [*labels, "<i>own head</i>"]
     fig.update_yaxes(
@@ -230,18 +231,25 @@ def _axes(fig: go.Figure, names: list[str], view: str, rows: int) -> None:
     fig.update_xaxes(
         tickvals=list(range(n)), ticktext=columns, range=[-0.55, n - 0.45], showgrid=False,
         zeroline=False, fixedrange=True, showticklabels=True, tickangle=0 if n <= 5 else -45,
-        tickfont={"size": 10},
+        tickfont={"size": 9},
     )  # fmt: skip
     fig.update_yaxes(title={"text": "head trained on", "standoff": 14}, col=1)
     fig.update_xaxes(title={"text": "features from", "standoff": 4}, row=rows)
     fig.update_layout(dragmode=False)
 
 
-def _wrapped(name: str) -> str:
-    """Break a name at its first space or hyphen past the middle, so that it fits a column."""
+def _wrapped(name: str, *, narrow: bool = False) -> str:
+    """Break a name at its first space or hyphen past the middle, so that it fits a column.
+
+    A narrow one is broken inside a compound as well, before the last inner capital.
+    """
     for at, letter in enumerate(name):
         if letter in " -" and at >= 6 and len(name) > 11:
             return f"{name[: at + 1].strip()}<br>{name[at + 1 :]}"
+    inner = list(re.finditer(r"(?<=[a-z])[A-Z]", name)) if narrow and len(name) > 8 else []
+    if inner:
+        at = inner[-1].start()
+        return f"{name[:at]}<br>{name[at:]}"
     return name
 
 

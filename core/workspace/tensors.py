@@ -28,6 +28,17 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
+#: What other tools store besides. numpy has no bfloat16: its bits are given as a named field.
+BFLOAT16 = np.dtype([("bfloat16", "<u2")])
+FOREIGN: dict[str, np.dtype[Any]] = {
+    **DTYPES,
+    "I8": np.dtype("i1"),
+    "I16": np.dtype("<i2"),
+    "U16": np.dtype("<u2"),
+    "U32": np.dtype("<u4"),
+    "U64": np.dtype("<u8"),
+    "BF16": BFLOAT16,
+}
 # The length is read before anything is known of the file; a header is never this long.
 _MAX_HEADER = 64 << 20
 
@@ -37,7 +48,9 @@ def dtype_name(dtype: np.dtype[Any]) -> str | None:
     return _NAMES.get(dtype.newbyteorder("<"))
 
 
-def open_tensors(path: Path, digest: str = "") -> dict[str, np.ndarray]:
+def open_tensors(
+    path: Path, digest: str = "", dtypes: Mapping[str, np.dtype[Any]] = DTYPES
+) -> dict[str, np.ndarray]:
     """Return the tensors of a file as read-only memory-mapped arrays, in file order.
 
     Parameters
@@ -46,6 +59,8 @@ def open_tensors(path: Path, digest: str = "") -> dict[str, np.ndarray]:
         A safetensors file.
     digest : str
         SHA-256 (hex) the file must have; "" leaves it unchecked.
+    dtypes : mapping of str to dtype
+        The kinds of number that are read; :data:`FOREIGN` for files of other tools.
 
     Raises
     ------
@@ -64,14 +79,14 @@ def open_tensors(path: Path, digest: str = "") -> dict[str, np.ndarray]:
     if digest and hashlib.sha256(mapped.data).hexdigest() != digest:
         raise damaged(path, "its bytes do not match the recorded digest")
     try:
-        entries, start = _header(mapped)
+        entries, start = _header(mapped, dtypes)
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         raise damaged(path, str(err)) from err
     arrays = {}
     for name, spec in entries.items():
         a, b = spec["data_offsets"]
         raw = np.asarray(mapped[start + a : start + b])
-        arrays[name] = raw.view(DTYPES[spec["dtype"]]).reshape(spec["shape"])
+        arrays[name] = raw.view(dtypes[spec["dtype"]]).reshape(spec["shape"])
     return arrays
 
 
@@ -83,11 +98,15 @@ def damaged(path: Path, why: str) -> WorkspaceError:
     )
 
 
-def _check_layout(entries: Mapping[str, Any], size: int) -> None:
+def _check_layout(
+    entries: Mapping[str, Any], size: int, dtypes: Mapping[str, np.dtype[Any]]
+) -> None:
     position = 0
     for name, spec in sorted(entries.items(), key=lambda e: e[1]["data_offsets"]):
         start, stop = spec["data_offsets"]
-        expected = DTYPES[spec["dtype"]].itemsize * math.prod(spec["shape"])
+        if spec["dtype"] not in dtypes:
+            raise ValueError(f"tensor {name} holds {spec['dtype']} numbers, which are not read")
+        expected = dtypes[spec["dtype"]].itemsize * math.prod(spec["shape"])
         if start != position or stop - start != expected:
             raise ValueError(f"tensor {name} has a wrong extent")
         position = stop
@@ -95,14 +114,14 @@ def _check_layout(entries: Mapping[str, Any], size: int) -> None:
         raise ValueError(f"{size} bytes of data, {position} expected")
 
 
-def _header(mapped: np.ndarray) -> tuple[dict[str, Any], int]:
+def _header(mapped: np.ndarray, dtypes: Mapping[str, np.dtype[Any]]) -> tuple[dict[str, Any], int]:
     """Return the tensors of the header by offset, and where the data begin."""
     length = int.from_bytes(mapped[:8].tobytes(), "little")
     if not 2 <= length <= _MAX_HEADER:
         raise ValueError(f"header length {length}")
     header = json.loads(mapped[8 : 8 + length].tobytes())
     entries = {name: spec for name, spec in header.items() if name != "__metadata__"}
-    _check_layout(entries, len(mapped) - 8 - length)
+    _check_layout(entries, len(mapped) - 8 - length, dtypes)
     return dict(sorted(entries.items(), key=lambda e: e[1]["data_offsets"])), 8 + length
 
 

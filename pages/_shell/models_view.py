@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.encoders import list_models
-from core.extract.forecast import forecast
 from core.types import EncoderInfo
 from core.workspace import Workspace
 from pages._shell import jobs, layout, state
 from pages._shell.layout import Tile
 from pages._shell.pickers import model_title
-from pages._shell.words import count, listed, number, plural, tip
+from pages._shell.words import MISSING, count, listed, number, plural
 
 PAGE = "models"
 ALL = "all"
+OWN = ""
 FETCH = "core.encoders.fetch:fetch_demo"
 # Parameters in millions; 0 is unknown and belongs to no size.
 _SIZES: dict[str, Callable[[float], bool]] = {
@@ -27,14 +28,25 @@ _SIZES: dict[str, Callable[[float], bool]] = {
     "10 to 50 M": lambda millions: 10 <= millions < 50,
     "50 to 150 M": lambda millions: 50 <= millions < 150,
     "150 M and more": lambda millions: millions >= 150,
+    "unknown": lambda millions: millions <= 0,
 }
-LAYERS = {"default": "its last layer", "all": "all layers"}
-POOLINGS = {
-    "": "as the encoder does by itself",
-    "cls": "class token",
-    "mean": "mean of patches or tokens",
-    "last": "last token",
+#: Codes of the registry and of the libraries' listings, in words.
+OBJECTIVES = {
+    "ssl": "self-supervised",
+    "ssl_ft": "self-supervised, fine-tuned",
+    "vision_language": "vision-language",
+    "vl_ft": "vision-language, fine-tuned",
+    "semi_supervised": "semi-supervised",
+    "weakly_supervised": "weakly supervised",
 }
+LIBRARIES = {"demo": "packaged", "url": "raw checkpoint", "torch.hub": "torch.hub"}
+UNKNOWN = "unknown"
+#: One spelling a licence, so that a choice finds every model under it.
+LICENCES = {"apache-2.0": "Apache-2.0", "mit": "MIT", "bsd-3-clause": "BSD-3-Clause",
+            "not stated": UNKNOWN, "see model card": "see its model card"}  # fmt: skip
+_FACETS = {"library": "Library", "family": "Family", "arch": "Architecture",
+           "goal": "Objective", "licence": "Licence", "modality": "Reads",
+           "status": "State"}  # fmt: skip
 STATUS = {
     "ready": "ready",
     "needs-weights": "needs weights",
@@ -107,31 +119,23 @@ def weights(ws: Workspace, known: list[EncoderInfo]) -> None:
         st.caption(f"For {names}. Pinned packages, checked by SHA-256; no code of theirs is run.")
 
 
+def facts(model: EncoderInfo) -> dict[str, str]:
+    """Return what a model is filtered by, in words."""
+    return {
+        "library": LIBRARIES.get(model.library, model.library),
+        "family": model.family or UNKNOWN,
+        "arch": model.arch_class or UNKNOWN,
+        "goal": OBJECTIVES.get(model.objective, model.objective) or UNKNOWN,
+        "licence": LICENCES.get(model.licence.lower(), model.licence) or UNKNOWN,
+        "modality": model.modality,
+        "status": STATUS[model.status],
+    }
+
+
 def table(known: list[EncoderInfo]) -> EncoderInfo | None:
     """Draw the table with its facets; return the chosen row."""
     st.subheader("All known encoders", anchor=False)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        status = _facet("status", "State", [STATUS[m.status] for m in known])
-        modality = _facet("modality", "Reads", [m.modality for m in known])
-        library = _facet("library", "Library", [m.library for m in known])
-        arch = _facet("arch", "Architecture", [m.arch_class for m in known if m.arch_class])
-        goal = _facet("goal", "Objective", [m.objective for m in known if m.objective])
-        licence = _facet("licence", "Licence", [m.licence for m in known if m.licence])
-        size = _facet("size", "Size", list(_SIZES)[1:], ordered=True)
-        with st.container(width=260):
-            text = st.text_input("Name contains", key=f"{PAGE}_text", bind="query-params")
-    shown = [
-        model
-        for model in known
-        if status in (ALL, STATUS[model.status])
-        and modality in (ALL, model.modality)
-        and library in (ALL, model.library)
-        and arch in (ALL, model.arch_class)
-        and goal in (ALL, model.objective)
-        and licence in (ALL, model.licence)
-        and _SIZES[size](model.params_m)
-        and text.strip().lower() in f"{model.id} {model.title} {model.family}".lower()
-    ]
+    shown = _filtered(known)
     if not shown:
         layout.state_panel("No encoder matches", "Widen one of the choices above.")
         return None
@@ -143,89 +147,75 @@ def table(known: list[EncoderInfo]) -> EncoderInfo | None:
         on_select="rerun",
         selection_mode="single-row",
         height=min(420, 38 + 35 * len(frame)),
-        alt="Encoders: state, what they read, width, size, licence",
+        placeholder=MISSING,
+        alt="Encoders: library, state, what they read, family, size, licence",
     )
-    st.caption(f"{plural(len(shown), 'encoder')}; select one to see what it needs.")
+    of = f" of {len(known):,}" if len(shown) < len(known) else ""
+    st.caption(f"{plural(len(shown), 'encoder')}{of}; select one to see what it needs.")
     rows = event["selection"]["rows"] if event else []
     return shown[rows[0]] if rows and rows[0] < len(shown) else None
 
 
+def _filtered(known: list[EncoderInfo]) -> list[EncoderInfo]:
+    told = [facts(model) for model in known]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        with st.container(width=315):
+            text = st.text_input(
+                "Name contains", key=f"{PAGE}_text", bind="query-params",
+                placeholder="for instance dinov2 small",
+                help="Every word must occur in the name, the id or the family.",
+            )  # fmt: skip
+        chosen = {
+            name: _facet(name, label, [line[name] for line in told])
+            for name, label in _FACETS.items()
+        }
+        size = _facet("size", "Size (parameters)", list(_SIZES)[1:], ordered=True)
+    words = text.strip().lower().split()
+    return [
+        model
+        for model, line in zip(known, told, strict=True)
+        if all(value in (ALL, line[name]) for name, value in chosen.items())
+        and _SIZES[size](model.params_m)
+        and all(w in f"{model.id} {model.title} {model.family}".lower() for w in words)
+    ]
+
+
 def _facet(name: str, label: str, values: list[str], *, ordered: bool = False) -> str:
     with st.container(width=150):
-        choices = values if ordered else sorted(set(values))
-        return str(state.select(PAGE, name, label, [ALL, *choices]))
+        # What is not known goes last, whatever its letters.
+        named = sorted(set(values), key=lambda v: (v == UNKNOWN, v.lower()))
+        return str(state.select(PAGE, name, label, [ALL, *(values if ordered else named)]))
 
 
 def _line(model: EncoderInfo) -> dict[str, object]:
+    told = facts(model)
     return {
         "Encoder": model_title(model.id) if model.library == "demo" else model.title,
-        "State": STATUS[model.status],
-        "Reads": model.modality,
-        "Architecture": model.arch_class or "unknown",
-        "Objective": model.objective or "unknown",
+        "Library": told["library"],
+        "State": told["status"],
+        "Reads": told["modality"],
+        "Family": told["family"],
+        "Architecture": told["arch"],
+        "Objective": told["goal"],
         "Width": model.dim or None,
         "Million parameters": round(model.params_m, 1) if model.params_m else None,
-        "Licence": model.licence or "unknown",
+        "Licence": told["licence"],
         "Id": model.id,
     }
 
 
-def detail(ws: Workspace, model: EncoderInfo | None) -> None:
-    """Draw one encoder: what it is, what it needs, and where it can be run."""
-    if model is None:
-        return
-    with st.container(border=True):
-        st.markdown(f"**{model.title}**")
-        facts = [
-            model.id,
-            f"{model.dim} numbers" if model.dim else "",
-            plural(len(model.layers), "layer") if model.layers else "",
-            model.source,
-        ]
-        st.caption(" · ".join(fact for fact in facts if fact))
-        for text in (model.note, model.reason):
-            if text:
-                st.text(text)
-        if model.status == "ready":
-            _extract(ws, model)
+def pooling_words(pooling: str, modality: str) -> str:
+    """Return a pooling as people say it.
 
-
-def _extract(ws: Workspace, model: EncoderInfo) -> None:
-    names = [n for n in ws.dataset_names() if _reads(ws, n, model)]
-    if not names:
-        st.caption(f"This workspace holds no {model.modality} dataset.")
-        return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width=280):
-            name = state.select(
-                PAGE,
-                "on",
-                "Dataset",
-                names,
-                show=lambda n: ws.dataset(n).title,
-                help=tip("dataset"),
-            )
-        with st.container(width=190):
-            layers = state.select(PAGE, "layers", "Layers", list(LAYERS), show=LAYERS.get)
-        with st.container(width=230):
-            pooling = state.select(
-                PAGE, "pooling", "Pooling", list(POOLINGS), show=POOLINGS.get,
-                help="How tokens become one row; refused where an encoder has no such tokens.",
-            )  # fmt: skip
-        ahead = forecast(ws, name, model, layers=layers)
-        if st.button(
-            "Extract features", type="primary", key=f"{PAGE}_extract", disabled=not ahead.fits
-        ):
-            wanted = {"dataset": name, "model": model.id, "layers": layers}
-            ws.jobs.submit("extract", {**wanted, "pooling": pooling} if pooling else wanted)
-            st.toast("Extraction started; see Jobs.")
-            st.rerun()
-    st.caption(ahead.sentence() if ahead.fits else f"This cannot run here: {ahead.problem}.")
-
-
-def _reads(ws: Workspace, name: str, model: EncoderInfo) -> bool:
-    data = ws.dataset(name)
-    return model.modality == "text" or data.kind == "image"
+    Examples
+    --------
+    >>> pooling_words("mean", "image"), pooling_words("mean", "text"), pooling_words("cls", "text")
+    ('mean of patches', 'mean of tokens', 'class token')
+    """
+    parts = "patches" if modality == "image" else "tokens"
+    known = {OWN: "as the encoder does by itself", "cls": "class token", "mean": f"mean of {parts}",
+             "last": "last token", "end": "end of the text", "joint": "as it comes"}  # fmt: skip
+    return known.get(pooling, pooling)
 
 
 def coverage(ws: Workspace) -> None:
@@ -246,3 +236,28 @@ def coverage(ws: Workspace) -> None:
         [{"Encoder": m, **{d: cells.get((m, d), "") for d in ws.dataset_names()}} for m in models]
     )
     st.dataframe(frame, hide_index=True, alt="Which encoder has features of which dataset")
+    with st.expander("How each was read, what was left out, which texts were cut"):
+        st.dataframe(
+            pd.DataFrame([read_how(ws, entry) for entry in stored]),
+            hide_index=True,
+            placeholder=MISSING,
+            alt="Feature sets: layers, pooling, rows, items left out, texts cut",
+        )
+
+
+def read_how(ws: Workspace, entry: dict[str, Any]) -> dict[str, object]:
+    """Return how one feature set came about, in words."""
+    meta, dataset = entry["meta"], entry["dataset"]
+    data = ws.dataset(dataset) if dataset in ws.dataset_names() else None
+    cut = meta.get("cut_texts")
+    modality = "text" if cut or entry["recipe"].get("reads") == "caption" else "image"
+    return {
+        "Encoder": model_title(entry["model"]),
+        "Dataset": data.title if data else dataset,
+        "Layers": len(entry["layers"]),
+        "Pooling": pooling_words(meta["pooling"], modality) if meta.get("pooling") else None,
+        "Rows": entry["n"],
+        "Left out": sum(int(line.get("count", 1)) for line in meta.get("left_out", [])),
+        # Not every encoder can say how long a text is for it.
+        "Texts cut": f"{cut['n']:,} beyond {cut['limit']} tokens" if cut else None,
+    }

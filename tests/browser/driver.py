@@ -14,7 +14,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, TimeoutError, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = Path(__file__).resolve().parent / "out"
@@ -144,4 +144,20 @@ def settle(page: Page) -> None:
 def visit(page: Page, server: Server, path: str) -> None:
     """Open an address of the app and wait for it."""
     page.goto(f"{server.url}/{path}")
+    settle(page)
+
+
+def choose(page: Page, key: str, option: str) -> None:
+    """Choose an option of a drop-down by its key; a list closes when the page scrolls under it."""
+    box = page.locator(f".st-key-{key}").get_by_role("combobox")
+    wanted = page.get_by_role("option", name=option, exact=True)
+    for _ in range(5):
+        box.scroll_into_view_if_needed()
+        box.click()
+        try:
+            wanted.wait_for(timeout=3_000)
+            break
+        except TimeoutError:
+            page.keyboard.press("Escape")
+    wanted.click()
     settle(page)

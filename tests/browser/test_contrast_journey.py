@@ -6,18 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from driver import Server, settle, visit
+from driver import Server, choose, settle, visit
 from playwright.sync_api import Page, expect
-
-
-def pick(page: Page, key: str, option: str) -> None:
-    """Choose an option of a drop-down by its key."""
-    box = page.locator(f".st-key-{key}").get_by_role("combobox")
-    box.scroll_into_view_if_needed()
-    page.wait_for_timeout(500)  # a list that opens while the page still scrolls closes again
-    box.click()
-    page.get_by_role("option", name=option, exact=True).click()
-    settle(page)
 
 
 def test_from_a_pair_to_an_export_that_opens_again(
@@ -91,7 +81,7 @@ def test_from_a_pair_to_an_export_that_opens_again(
     expect(page.get_by_text(f"{count} clusters of")).to_be_visible()
     again = page.locator('.th-grid[aria-label^="Samples of the exported"] figure.th-cell')
     expect(again.first).to_be_visible()
-    pick(page, "contrast_reopened", title)
+    choose(page, "contrast_reopened", title)
     expect(page.get_by_text("Noted: keep · journey")).to_be_visible()
     members = [m for m in noted[0]["members"] if m["pole"] == 1]
     expect(again).to_have_count(len(members))
@@ -102,7 +92,7 @@ def test_from_a_pair_to_an_export_that_opens_again(
     ).first.click()
     settle(page)
     page.get_by_text("Settings", exact=True).first.click()
-    pick(page, "contrast_epsilon", "1.2")
+    choose(page, "contrast_epsilon", "1.2")
     page.wait_for_url(re.compile("contrast_epsilon=1.2"))
     expect(page.get_by_text("Not computed yet")).to_be_visible()
     expect(page.get_by_role("button", name="Find the groups")).to_be_visible()

@@ -24,12 +24,12 @@ _NAMES: dict[str, tuple[str, ...]] = {
               "image_id"),
     "label": ("label", "labels", "class", "class_name", "category", "target", "y", "species",
               "fine_label", "coarse_label", "object", "klasse", "etikett"),
-    "domain": ("domain", "source", "style", "site", "hospital", "camera", "environment", "env",
-               "dataset", "language", "lang", "locale"),
-    "split": ("split", "subset", "fold", "set", "partition"),
+    "domain": ("domain", "domains", "source", "style", "site", "hospital", "camera", "environment",
+               "env", "dataset", "language", "lang", "locale"),
+    "split": ("split", "splits", "subset", "fold", "set", "partition"),
     "caption": ("caption", "captions", "text", "texts", "sentence", "sentences", "description",
                 "title", "alt", "alt_text", "prompt", "raw", "txt", "bildtext", "beschreibung"),
-    "id": ("id", "item_id", "uid", "key", "index", "row_id", "sample_id"),
+    "id": ("id", "ids", "item_id", "uid", "key", "index", "row_id", "sample_id"),
 }  # fmt: skip
 
 

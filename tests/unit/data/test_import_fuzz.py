@@ -202,7 +202,7 @@ def test_damaged_feature_files_are_an_answer(house, damage, kind):
     path.write_bytes(damaged(whole.read_bytes(), *damage))
     try:
         with open_features(path) as file:
-            for rows in file.layers.values():
+            for rows in [*file.layers.values(), *file.columns.values()]:
                 np.asarray(rows[0:6])
     except UserError as err:
         said(err)

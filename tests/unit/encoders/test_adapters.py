@@ -12,6 +12,7 @@ import pytest
 import timm
 import torch
 import torchvision
+from PIL import Image
 from safetensors.torch import save_file
 from transformers import (
     BertConfig,
@@ -82,7 +83,7 @@ class TestTimm:
         assert np.allclose(found["pool"], pooled.numpy(), atol=1e-4)
         assert np.allclose(found["stage5"], final.mean((2, 3)).numpy(), atol=1e-4)
         config = module.pretrained_cfg
-        assert encoder.transform["size"] == config["input_size"][-1]
+        assert encoder.transform["input"] == list(config["input_size"])
 
     def test_a_transformer_and_its_poolings(self, tmp_path, pictures):
         module, encoder = self.saved(tmp_path, "test_vit")
@@ -189,11 +190,12 @@ class TestTransformers:
                     "crop_size": {"height": 32, "width": 32}, "image_mean": [0.5, 0.5, 0.5],
                     "image_std": [0.25, 0.25, 0.25], "resample": 2}  # fmt: skip
         (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
-        transform = load(f"transformers/{tmp_path}", "cpu").transform
-        assert (transform["size"], transform["resize"]) == (32, 40)
-        assert transform["mean"] == [127.5] * 3
-        assert transform["std"] == [63.75] * 3
-        assert transform["interpolation"] == "bilinear"
+        encoder = load(f"transformers/{tmp_path}", "cpu")
+        assert encoder.transform["input"] == [3, 32, 32]
+        assert encoder.transform["size"] == {"shortest_edge": 40}
+        assert encoder.transform["resample"] == 2
+        grey = encoder.prepare(Image.new("RGB", (50, 70), (51, 51, 51)))
+        assert np.allclose(grey, (0.2 - 0.5) / 0.25, atol=1e-6)
 
     def test_convolutional(self, tmp_path, pictures):
         config = ResNetConfig(
@@ -281,7 +283,7 @@ class TestOpenClip:
         module, model = saved
         encoder = load(f"{model}/image", "cpu")
         found = check(encoder, pictures)
-        assert encoder.transform["mean"] == [127.5] * 3
+        assert encoder.transform["mean"] == [0.5] * 3
         with torch.no_grad():
             expected = module.encode_image(inputs(encoder, pictures)).numpy()
         assert np.allclose(found["joint"], expected, atol=1e-5)

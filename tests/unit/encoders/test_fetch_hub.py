@@ -1,5 +1,7 @@
 """Fetching weights where there is a network: what is taken, where from, and plain failures."""
 
+import errno
+from fnmatch import fnmatch
 from types import SimpleNamespace
 
 import huggingface_hub
@@ -23,8 +25,13 @@ def hub(tmp_path, monkeypatch):
         asked.append((repository, tuple(allow_patterns)))
         if answer.error:
             raise answer.error
+        for name in answer.holds:
+            if any(fnmatch(name, pattern) for pattern in allow_patterns):
+                (tmp_path / "got" / name).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / "got" / name).write_bytes(b"")
+        return str(tmp_path / "got")
 
-    answer.error = None
+    answer.error, answer.holds = None, ["config.json", "model.safetensors", "pytorch_model.bin"]
     monkeypatch.setattr(huggingface_hub, "snapshot_download", answer)
     return asked, answer
 
@@ -51,7 +58,51 @@ def test_tensors_configs_and_tokenizers_are_taken_and_no_code(space, hub):
     assert fetch_models(space, ids=[MODEL]) == {MODEL: "fetched"}
     assert asked == [("timm/resnet18.a1_in1k", PATTERNS)]
     assert not any(
-        pattern.endswith((".py", ".pkl", "*")) for pattern in PATTERNS if pattern != "vocab.*"
+        pattern.endswith((".py", ".pkl", ".bin", "*"))
+        for pattern in PATTERNS
+        if pattern != "vocab.*"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "holds", "then"),
+    [
+        (MODEL, ["model.safetensors", "pytorch_model.bin"], None),
+        (MODEL, ["pytorch_model.bin"], "pytorch_model.bin"),
+        ("transformers/a/b", ["model.safetensors.index.json", "model-1-of-1.safetensors"], None),
+        ("transformers/a/b", ["pytorch_model-1-of-1.bin"], "pytorch_model-1-of-1.bin"),
+        ("transformers/a/b", ["adapter.safetensors", "pytorch_model.bin"], "pytorch_model.bin"),
+        (
+            "open_clip/ViT-B-32:laion2b_s34b_b79k/text",
+            ["open_clip_model.safetensors", "open_clip_pytorch_model.bin"],
+            None,
+        ),
+        (
+            "open_clip/ViT-B-32:laion2b_s34b_b79k/text",
+            ["open_clip_pytorch_model.bin"],
+            "open_clip_pytorch_model.bin",
+        ),
+        (
+            "transformers/a/b",
+            ["model.safetensors", "2_Dense/config.json", "2_Dense/pytorch_model.bin"],
+            "2_Dense/pytorch_model.bin",
+        ),
+        (
+            "transformers/a/b",
+            ["0_Transformer/config.json", "0_Transformer/pytorch_model.bin"],
+            "0_Transformer/pytorch_model.bin",
+        ),
+    ],
+)
+def test_a_pytorch_file_is_asked_for_only_without_safetensors(space, hub, model, holds, then):
+    asked, answer = hub
+    answer.holds = holds
+    fetch_models(space, ids=[model])
+    assert asked[0][1] == PATTERNS
+    assert len(asked) == (1 if then is None else 2)
+    assert then is None or any(fnmatch(then, pattern) for pattern in asked[1][1])
+    assert not any(
+        fnmatch(f"x{end}", p) for _, all_ in asked for p in all_ for end in (".py", ".pkl")
     )
 
 
@@ -64,10 +115,18 @@ def test_tensors_configs_and_tokenizers_are_taken_and_no_code(space, hub):
     ],
 )
 def test_failures_name_the_repository_and_the_folder(space, hub, kind, words):
+    """Bank 29: gated, gone or unreachable."""
     _, answer = hub
     reply = SimpleNamespace(headers={}, request=None, status_code=403)
     answer.error = kind("no", response=reply) if kind is not LocalEntryNotFoundError else kind("no")
     with pytest.raises(NeedsWeights, match=f"resnet18.*{words}"):
+        fetch_models(space, ids=[MODEL])
+
+
+def test_a_full_disk_is_named_as_one(space, hub):
+    """Bank 29: no room for the weights is not an unreachable hub."""
+    hub[1].error = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(NeedsWeights, match=r"the disk is full.*models--timm--resnet18"):
         fetch_models(space, ids=[MODEL])
 
 

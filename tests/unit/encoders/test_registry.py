@@ -1,5 +1,6 @@
 """Which models are known, what they lack, and what is said of one that is not there."""
 
+import json
 import subprocess
 import sys
 
@@ -38,9 +39,64 @@ def test_the_list(space, no_cache):
     assert all(info.status == "not-loadable" and info.reason for info in raw)
 
 
+def held(model, revision, *files, current=True):
+    """Lay files into the hub's cache as huggingface_hub does."""
+    folder = hub_folder(model)
+    for name in files:
+        blob = folder / "blobs" / f"{revision}-{name.replace('/', '-')}"
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes(b"{}")
+        place = folder / "snapshots" / revision / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(blob)
+    if current:
+        (folder / "refs").mkdir(parents=True, exist_ok=True)
+        (folder / "refs" / "main").write_text(revision)
+    return folder
+
+
+def status(space, model="timm/resnet18.a1_in1k"):
+    return next(info for info in list_models(space) if info.id == model)
+
+
 def test_weights_in_the_hub_cache_are_seen(space, no_cache):
-    (hub_folder("timm/resnet18.a1_in1k") / "snapshots").mkdir(parents=True)
-    assert {m.id: m.status for m in list_models(space)}["timm/resnet18.a1_in1k"] == "ready"
+    held("timm/resnet18.a1_in1k", "a" * 40, "config.json", "model.safetensors")
+    assert status(space).status == "ready"
+
+
+def test_a_download_that_broke_off_is_not_ready_and_says_so(space, no_cache):
+    """Bank 29: config and half a file of weights are there."""
+    folder = held("timm/resnet18.a1_in1k", "a" * 40, "config.json")
+    (folder / "blobs" / "b.incomplete").write_bytes(b"\0" * 100)
+    (folder / "snapshots" / ("a" * 40) / "model.safetensors").symlink_to(folder / "blobs" / "b")
+    assert status(space).status == "needs-weights"
+    with pytest.raises(NeedsWeights, match="broken off: fetch it again") as caught:
+        load("timm/resnet18.a1_in1k", "cpu")
+    assert str(folder) in caught.value.message
+
+
+def test_a_revision_that_moved_on_is_named(space, no_cache):
+    """Bank 29: the newest revision came without weights; the older one's are not taken for it."""
+    held("timm/resnet18.a1_in1k", "a" * 40, "model.safetensors")
+    held("timm/resnet18.a1_in1k", "b" * 40, "config.json")
+    with pytest.raises(NeedsWeights, match="what is here is of revision aaaaaaaaaaaa"):
+        load("timm/resnet18.a1_in1k", "cpu")
+
+
+def test_a_shard_that_is_missing_is_named(space, no_cache, tmp_path):
+    """Bank 29: a sharded checkpoint without one of its files."""
+    (tmp_path / "config.json").write_text('{"model_type": "vit"}')
+    index = {"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "model-1-of-2.safetensors").write_bytes(b"x")
+    with pytest.raises(NeedsWeights, match=r"model-2-of-2.*\(1 of 2 shards"):
+        load(f"transformers/{tmp_path}", "cpu")
+
+
+def test_a_model_of_no_repository_says_how_to_name_a_file(space, no_cache):
+    lacking = [m for m in list_models(space) if "name a checkpoint file" in m.reason]
+    assert lacking
+    assert all(m.library == "timm" and not m.source.count("/") for m in lacking)
 
 
 def test_every_entry_says_what_a_reader_needs(space, no_cache):
