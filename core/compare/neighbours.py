@@ -13,7 +13,8 @@ import numpy as np
 from core.compare.cka import paired
 from core.errors import BadInput
 
-BLOCK = 1024  # rows compared at once: memory stays flat in n
+BLOCK = 1024  # rows compared at once
+_TABLE = 16_000_000  # distances held at once: memory stays flat in n
 METRICS = ("cosine", "euclidean")
 
 
@@ -23,14 +24,15 @@ def neighbour_ids(x: np.ndarray, *, k: int = 10, metric: str = "cosine") -> np.n
         x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     half = (x**2).sum(axis=1) / 2.0
     found = np.empty((len(x), k), dtype=np.int64)
-    for start in range(0, len(x), BLOCK):
-        distance = half - x[start : start + BLOCK] @ x.T  # (block, n)
+    step = max(1, min(BLOCK, _TABLE // max(len(x), 1)))
+    for start in range(0, len(x), step):
+        distance = half - x[start : start + step] @ x.T  # (block, n)
         own = np.arange(len(distance))
         distance[own, start + own] = np.inf
         if k < len(x) - 1:
-            found[start : start + BLOCK] = np.argpartition(distance, k - 1, axis=1)[:, :k]
+            found[start : start + step] = np.argpartition(distance, k - 1, axis=1)[:, :k]
         else:
-            found[start : start + BLOCK] = np.argsort(distance, axis=1, kind="stable")[:, :k]
+            found[start : start + step] = np.argsort(distance, axis=1, kind="stable")[:, :k]
     return found
 
 

@@ -145,6 +145,16 @@ def test_tsne_is_offered_as_a_job(open_page: Open, small_home: Path) -> None:
     assert any("t-SNE" in button.label for button in at.button)
 
 
+def test_a_map_too_large_to_draw_at_once_is_offered_once(
+    open_page: Open, small_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore_view, "_INSTANT", 10)
+    at = open_page("explore", small_home, explore_seed="3", explore_metric="euclidean")
+    assert_sound(at)
+    assert [b.label for b in at.button].count("Draw the map") == 1
+    assert len(at.get("plotly_chart")) == 0
+
+
 @pytest.fixture(scope="module")
 def large_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two hundred points that the page is told are too many for plotly."""

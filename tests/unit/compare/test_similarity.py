@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import procrustes
 from sklearn.neighbors import NearestNeighbors
 
-from core.compare import linear_cka, mutual_knn, procrustes_distance
+from core.compare import linear_cka, mutual_knn, neighbours, procrustes_distance
 from core.errors import BadInput
 
 
@@ -85,3 +85,10 @@ def test_degenerate_and_bad_input():
         mutual_knn(a, b, k=200)
     with pytest.raises(BadInput, match="metric='l1'"):
         mutual_knn(a, b, metric="l1")
+
+
+def test_neighbours_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).normal(size=(300, 5))
+    whole = np.sort(neighbours.neighbour_ids(x, k=4), axis=1)
+    monkeypatch.setattr(neighbours, "_TABLE", 7 * 300)
+    np.testing.assert_array_equal(np.sort(neighbours.neighbour_ids(x, k=4), axis=1), whole)
