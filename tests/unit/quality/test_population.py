@@ -177,7 +177,11 @@ def test_claims_of_the_planted_population_are_judged_by_its_numbers():
     assert len(found) == 7
     assert {c.held for c in found} <= {"held", "partly", "did not hold", "cannot tell"}
     first = found[0]
-    assert first.held == "partly"  # negative within the classes, positive over all
+    assert first.held == "did not hold"  # positive over all, negative in two strata of seven
+    flipped = CELLS.assign(rho=-CELLS["rho"])
+    assert claims.claims(POPULATION, flipped)[0].held == "partly"  # negative in five
+    down = CELLS.assign(rho=-CELLS["rho"].abs() - 0.01)
+    assert claims.claims(POPULATION, down)[0].held == "held"
 
 
 def test_unknown_names_are_refused():
