@@ -177,9 +177,9 @@ def test_claims_of_the_planted_population_are_judged_by_its_numbers():
     assert len(found) == 7
     assert {c.held for c in found} <= {"held", "partly", "did not hold", "cannot tell"}
     first = found[0]
-    assert first.held == "did not hold"  # positive over all, negative in two strata of seven
+    assert first.held == "did not hold"  # positive over all, negative in two strata of five
     flipped = CELLS.assign(rho=-CELLS["rho"])
-    assert claims.claims(POPULATION, flipped)[0].held == "partly"  # negative in five
+    assert claims.claims(POPULATION, flipped)[0].held == "partly"  # negative in three
     down = CELLS.assign(rho=-CELLS["rho"].abs() - 0.01)
     assert claims.claims(POPULATION, down)[0].held == "held"
 
