@@ -13,10 +13,12 @@ from core.figures import transfer as figures
 from core.figures import transfer_more as more
 from core.radar.advice import advise
 from core.radar.analysis import DEFAULTS
+from core.radar.study_reading import record
 from core.results import Result
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile, table, verdict
+from pages._shell.state import workspace
 from pages._shell.words import (
     MISSING,
     as_text,
@@ -134,6 +136,10 @@ def answer(result: Result) -> None:
     verdict(facts["headline"], tiles)
     for text in facts["warnings"]:
         st.caption(f"Note: {as_text(text)}")
+    study = workspace().results.latest("transfer-study")
+    asked = (str(result.params[name]) for name in ("dataset", "model", "target"))
+    if study and (said := record(study.tables["pieces"], *asked)):
+        st.caption(as_text(said))
     table(decisions(result), name="transfer-sources", key="transfer_sources")
 
 
