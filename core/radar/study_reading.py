@@ -278,7 +278,8 @@ def record(pieces: pd.DataFrame, dataset: str, model: str, target: str) -> str:
     if target not in mine.index:
         return said
     here = mine.loc[target]
-    return f"{said} On {target} it {here['verdict']} (rho {here['rho']:+.2f}, p {here['p']:.3f})."
+    p = "p < 0.001" if here["p"] < 0.001 else f"p {here['p']:.3f}"
+    return f"{said} On {target} it {here['verdict']} (rho {here['rho']:+.2f}, {p})."
 
 
 def rank_agreement(values: pd.DataFrame) -> pd.DataFrame:

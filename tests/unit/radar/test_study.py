@@ -256,6 +256,7 @@ def test_the_record_of_an_encoder_is_counted():
     said = record(pieces, "x", "m", "b")
     assert "ranks the blends of 2 of 3 targets (mean rho +0.10)" in said
     assert said.endswith("On b it inverts (rho -0.60, p 0.002).")
+    assert record(pieces.assign(p=1e-4), "x", "m", "a").endswith("(rho +0.50, p < 0.001).")
     assert "On z" not in record(pieces, "x", "m", "z")
     assert record(pieces, "x", "flat", "a") == record(pieces, "y", "m", "a") == ""
 
