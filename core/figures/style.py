@@ -202,8 +202,10 @@ def _merged(held: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     out = dict(held)
     for name, value in new.items():
         old = out.get(name)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        out[name] = _merged(old, value) if both else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            out[name] = _merged(old, value)
+        else:
+            out[name] = value
     return out
 
 
