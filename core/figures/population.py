@@ -12,7 +12,6 @@ import plotly.graph_objects as go
 from core.figures.published import HATCH, rho_text
 from core.figures.style import (
     DIVERGING,
-    LINE,
     OKABE_ITO,
     ROLE,
     SYMBOLS,
@@ -21,6 +20,7 @@ from core.figures.style import (
     layout,
     panel,
     small_multiples,
+    zero_line,
 )
 from core.quality.metrics.alpha_req import power_law
 from core.quality.population import METRICS, PROBES, Population
@@ -248,7 +248,7 @@ def forest(cells: pd.DataFrame, *, title: str) -> go.Figure:
     strata = list(dict.fromkeys(cells["stratum"]))[::-1]
     sets = list(dict.fromkeys(known["dataset"]))
     fig = go.Figure()
-    fig.add_vline(x=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "x")
     for at, name in enumerate(sets):
         rows = known[known["dataset"] == name]
         shift = 0.28 - 0.56 * at / max(1, len(sets) - 1) if len(sets) > 1 else 0.0
@@ -295,7 +295,7 @@ def ridges(panel_table: pd.DataFrame, titles: dict[str, str]) -> go.Figure:
     names = {"linear.0": "no ridge", "linear": "1e-6", "linear.0.0001": "1e-4",
              "linear.0.01": "1e-2", "knn": "1-NN"}  # fmt: skip
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     for at, name in enumerate(dict.fromkeys(panel_table["dataset"])):
         rows = panel_table[panel_table["dataset"] == name].set_index("probe").reindex(order)
         fig.add_scatter(
@@ -326,7 +326,7 @@ def alpha_range(found: pd.DataFrame, titles: dict[str, str]) -> go.Figure:
             hovertemplate="%{y}: rho %{x:.2f}<extra></extra>",
         )
     )  # fmt: skip
-    fig.add_vline(x=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "x")
     layout(fig, title="alpha-ReQ: rho with accuracy for this range", x="Spearman's rho",
            height=300, legend=False)  # fmt: skip
     fig.update_xaxes(range=[-1, 1])

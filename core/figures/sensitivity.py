@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from core.figures.population import metric_title
-from core.figures.style import LINE, OKABE_ITO, ROLE, domain_colour, empty, layout
+from core.figures.style import OKABE_ITO, ROLE, domain_colour, empty, layout, zero_line
 from core.quality.population import Population
 from core.quality.registry import ARCHITECTURES
 
@@ -77,7 +77,7 @@ def over_width(curves: pd.DataFrame, metric: str, *, per_width: bool) -> go.Figu
 def elasticity(found: pd.DataFrame, metric: str) -> go.Figure:
     """Draw the local elasticity of a metric in the width against the exponent."""
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     for at, d in enumerate(sorted(found["d"].unique())):
         rows = found[found["d"] == d]
         fig.add_scatter(
@@ -100,7 +100,7 @@ def ridge_gain(population: Population, dataset: str) -> go.Figure:
     if rows.empty:
         return empty("No model has a condition number here.")
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     for name in ARCHITECTURES:
         part = rows[rows["architecture"] == name]
         if part.empty:

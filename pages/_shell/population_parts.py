@@ -9,7 +9,7 @@ from core.figures import population as figures
 from core.figures import sensitivity as curve_figures
 from core.quality import claims, stored
 from core.quality import population as populations
-from core.quality.population import METRICS, Population
+from core.quality.population import METRICS, PROBES, Population
 from core.quality.sensitivity import CURVES, elasticity, exact_curves, sampled_curve
 from core.quality.study import simpson_check
 from pages._shell import charts, state
@@ -112,47 +112,64 @@ def claims_table() -> None:
 
 
 @st.fragment
-def panels(shown: Population, cells: pd.DataFrame, probe: str) -> None:
-    """Draw the conditioning artefact, alpha-ReQ's range, the metrics' agreement, the curves."""
+def agreement(shown: Population, cells: pd.DataFrame) -> None:
+    """Draw what a ridge gains and which metrics say the same, over the models shown."""
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _gain(shown)
+    with right:
+        dataset = next(iter(shown.datasets))
+        names = [m for m in dict.fromkeys(cells["metric"]) if m in METRICS]
+        charts.figure(
+            figures.metric_matrix(populations.agreement(shown, dataset, names), names),
+            "quality_study_matrix",
+            f"Rank correlations among the metrics on {shown.datasets[dataset]}",
+        )
+        st.caption(f"On {shown.datasets[dataset]}, all models shown.")
+
+
+@st.fragment
+def fixed() -> None:
+    """Draw what rests on all measured models: claims, conditioning, alpha-ReQ's range, curves.
+
+    A fragment of its own beside the filtered ones: no filter changes it, so none redraws it.
+    """
+    whole = populations.zoo()
+    claims_table()
     left, right = st.columns(2, gap="medium")
     with left:
         charts.figure(
-            figures.ridges(_ridges(), shown.datasets),
+            figures.ridges(_ridges(), whole.datasets),
             "quality_study_ridges",
             "Rank correlation of the condition number with each probe",
             table=_ridges(),
         )
     with right:
-        longest = int(shown.table["eigenvalues"].map(len).max())
-        first, last = st.slider(
-            "Eigenvalues of alpha-ReQ's fit", 1, longest, (11, min(100, longest)),
-            key="quality_alpha_range", help="The authors fit 11 to 100.",
-        )  # fmt: skip
-        if last - first < 4:
-            st.caption("A fit needs at least five eigenvalues.")
-        else:
-            found = _alpha(first, last, probe)
-            charts.figure(
-                figures.alpha_range(found, shown.datasets),
-                "quality_study_alpha",
-                "Rank correlation of alpha-ReQ for the chosen range",
-                table=found,
-            )
-            st.caption("All models. n: those with at least five eigenvalues in the range.")
-    dataset = next(iter(shown.datasets))
-    _gain(shown)
-    names = [m for m in dict.fromkeys(cells["metric"]) if m in METRICS]
-    rho = populations.agreement(shown, dataset, names)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        charts.figure(
-            figures.metric_matrix(rho, names),
-            "quality_study_matrix",
-            f"Rank correlations among the metrics on {shown.datasets[dataset]}",
-        )
-        st.caption(f"On {shown.datasets[dataset]}, all models shown.")
-    with right:
-        _sensitivity()
+        _alpha_range(whole)
+    _sensitivity()
+
+
+def _alpha_range(whole: Population) -> None:
+    probe = state.choose_one(
+        PAGE, "alpha_probe", "alpha-ReQ against accuracy by", ["knn", "linear", "linear.0"],
+        show=PROBES.get,
+    )  # fmt: skip
+    longest = int(whole.table["eigenvalues"].map(len).max())
+    first, last = st.slider(
+        "Eigenvalues of alpha-ReQ's fit", 1, longest, (11, min(100, longest)),
+        key="quality_alpha_range", help="The authors fit 11 to 100.",
+    )  # fmt: skip
+    if last - first < 4:
+        st.caption("A fit needs at least five eigenvalues.")
+        return
+    found = _alpha(first, last, probe)
+    charts.figure(
+        figures.alpha_range(found, whole.datasets),
+        "quality_study_alpha",
+        "Rank correlation of alpha-ReQ for the chosen range",
+        table=found,
+    )
+    st.caption("All models. n: those with at least five eigenvalues in the range.")
 
 
 def _gain(shown: Population) -> None:
