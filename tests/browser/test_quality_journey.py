@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from driver import Server, settle, start_server, stop_server, visit
+from driver import Server, choose, settle, start_server, stop_server, visit
 from playwright.sync_api import Page, expect
 
 from core.data.demo import demo_dir
@@ -82,24 +82,12 @@ def test_a_matrix_is_merged_into_the_study_and_exported(
     assert models
     assert all("-vit-" in name for name in models)
     # Pin one by its name; its spectrum is drawn below.
-    pin = page.locator(".st-key-quality_study_pin")
-    pin.scroll_into_view_if_needed()
-    pin.get_by_role("combobox").click()
-    # Only the options in sight are drawn, of 260: type it.
-    page.keyboard.type(models[-1].removeprefix("zoo/"))
-    page.get_by_role("option", name=models[-1].removeprefix("zoo/")).click()
-    settle(page)
+    choose(page, "quality_study_pin", models[-1].removeprefix("zoo/"))
     assert "eigenvalue" in axis_title(page, "quality_study_spectrum")
     drawn = page.locator(".st-key-quality_study_spectrum .js-plotly-plot").first
     assert drawn.evaluate("gd => gd._fullData[0].y.length") > 8
     # Merge the uploaded matrix.
-    merge = page.locator(".st-key-quality_merge")
-    merge.scroll_into_view_if_needed()
-    merge.get_by_role("combobox").click()
-    page.get_by_role("option", name=f"imported/{NAME}").click()
-    expect(merge).to_contain_text(f"imported/{NAME}")
-    page.keyboard.press("Escape")  # the open list hides the rest of the page from roles
-    settle(page)
+    choose(page, "quality_merge", f"imported/{NAME}")
     page.get_by_role("button", name="Measure 1 encoder as the study does").click()
     expect(page.get_by_text("Yours among the models shown", exact=False)).to_be_visible(
         timeout=120_000
