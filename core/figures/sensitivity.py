@@ -106,8 +106,9 @@ def ridge_gain(population: Population, dataset: str) -> go.Figure:
         if part.empty:
             continue
         fig.add_scatter(
-            x=part["condition_number"], y=100 * (part["linear.0.01"] - part["linear.0"]),
-            mode="markers", name=name, customdata=part[["model", "d", "n_train"]],
+            x=part["condition_number"].to_numpy(dtype=float),
+            y=100 * (part["linear.0.01"] - part["linear.0"]).to_numpy(dtype=float),
+            mode="markers", name=name, customdata=part[["model", "d", "n_train"]].to_numpy(),
             marker={"color": domain_colour(name, ARCHITECTURES), "size": 8, "opacity": 0.75},
             hovertemplate="%{customdata[0]}<br>%{customdata[2]} rows, %{customdata[1]} features"
             "<br>gain %{y:.1f} points<extra></extra>",
