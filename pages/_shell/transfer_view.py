@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -91,12 +92,22 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
 
 
 def _deep(ws: Workspace, dataset: Dataset) -> list[str]:
-    """Models with at least two stored layers: RADAR looks at the step from one to the next."""
-    return [
+    """Models with two neighbouring layers of one width: RADAR looks at the step between them.
+
+    Where there is none, those with two layers at all: the page then says what is wrong with them.
+    """
+    layered = [
         entry["model"]
         for entry in ws.features.list()
         if entry["dataset"] == dataset.name and len(entry["layers"]) > 1
     ]
+    usable = []
+    for model in layered:
+        found = ws.features.get(dataset.name, model)
+        widths = [found.arrays[name].shape[1] for name in found.layers]
+        if any(one == two for one, two in itertools.pairwise(widths)):
+            usable.append(model)
+    return usable or layered
 
 
 def answer(result: Result) -> None:
