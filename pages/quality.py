@@ -127,6 +127,7 @@ view = state.choose_one(
 )  # fmt: skip
 if view == "study":
     population_view.panel(result)
+    population_view.all_models()
 elif view == "yours" and own_study is not None:
     population_view.study_panel(own_study, result)
 else:

@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["jobs", "list", "--workspace", "/proc/none", "--json"]) in (2, 3)
+    >>> code = main(["jobs", "list", "--workspace", "/proc/none", "--json"])
+    {"error": {"kind": "WorkspaceError", ...}}
+    >>> code in (2, 3)
     True
     """
     args = build_parser().parse_args(argv)

@@ -74,7 +74,7 @@ def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
     if not cases(workspace, out):
         raise NotFound(
             "No image data set here has features of two image encoders.",
-            "Extract features: `theodolite extract emoji --model demo/squeezenet1.1`.",
+            "Extract features: `theodolite extract emoji demo/squeezenet1.1`.",
         )
     return out
 

@@ -12,7 +12,6 @@ import plotly.graph_objects as go
 from core.figures.published import HATCH, rho_text
 from core.figures.style import (
     DIVERGING,
-    LINE,
     OKABE_ITO,
     ROLE,
     SYMBOLS,
@@ -21,6 +20,7 @@ from core.figures.style import (
     layout,
     panel,
     small_multiples,
+    zero_line,
 )
 from core.quality.metrics.alpha_req import power_law
 from core.quality.population import METRICS, PROBES, Population
@@ -116,19 +116,19 @@ def _points(
     colours = {a: domain_colour(a, ARCHITECTURES) for a in known["architecture"].unique()}
     out = [
         go.Scattergl(
-            x=across,
-            y=up,
+            x=across.to_numpy(),
+            y=up.to_numpy(),
             mode="markers",
             marker={
                 "color": known["architecture"].map(colours).tolist(),
                 "symbol": known["objective"].map(_OBJECTIVE_SYMBOL).fillna("circle").tolist(),
-                "size": 5 + 2.2 * np.clip(np.log10(known["n_params"].astype(float)) - 3, 0, 4),
+                "size": 5 + 2.2 * np.clip(np.log10(known["n_params"].to_numpy(float)) - 3, 0, 4),
                 "opacity": 0.75,
                 "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"},
             },
-            customdata=known[["model", "family", "n_params", "d"]].assign(
-                v=known[metric], flags=known.get(f"flags.{metric}", "")
-            ),
+            customdata=known[["model", "family", "n_params", "d"]]
+            .assign(v=known[metric], flags=known.get(f"flags.{metric}", ""))
+            .to_numpy(),
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>value %{customdata[4]:.4g}, "
             "accuracy %{y:.1f}<br>%{customdata[2]:,} parameters, width %{customdata[3]}"
             "<br>%{customdata[5]}<extra></extra>",
@@ -138,7 +138,8 @@ def _points(
     if mine.any():
         out.append(
             go.Scattergl(
-                x=across[mine], y=up[mine], mode="markers", hoverinfo="skip", showlegend=False,
+                x=across.to_numpy()[mine], y=up.to_numpy()[mine], mode="markers",
+                hoverinfo="skip", showlegend=False,
                 marker={"symbol": "circle-open", "size": 22, "color": ROLE["cross"],
                         "line": {"width": 3}},
             )
@@ -161,17 +162,19 @@ def _own(own: pd.DataFrame, probe: str) -> go.Scattergl:
 
 
 def _legend(fig: go.Figure, table: pd.DataFrame) -> None:
-    for name in ARCHITECTURES:
-        if (table["architecture"] == name).any():
-            _entry(fig, name, "circle", domain_colour(name, ARCHITECTURES))
-    for name in dict.fromkeys(table["objective"]):
-        _entry(fig, str(name), _OBJECTIVE_SYMBOL.get(str(name), "circle"), ROLE["null"])
-
-
-def _entry(fig: go.Figure, name: str, symbol: str, colour: str) -> None:
-    fig.add_trace(
-        go.Scatter(x=[None], y=[None], mode="markers", name=name,
-                   marker={"symbol": symbol, "color": colour, "size": 10})
+    known = set(table["architecture"])
+    kinds = [name for name in ARCHITECTURES if name in known]
+    entries = [(name, "circle", domain_colour(name, ARCHITECTURES)) for name in kinds]
+    entries += [
+        (str(name), _OBJECTIVE_SYMBOL.get(str(name), "circle"), ROLE["null"])
+        for name in dict.fromkeys(table["objective"])
+    ]
+    fig.add_traces(
+        [
+            {"type": "scatter", "x": [None], "y": [None], "mode": "markers", "name": name,
+             "marker": {"symbol": symbol, "color": colour, "size": 10}}
+            for name, symbol, colour in entries
+        ]
     )  # fmt: skip
 
 
@@ -185,7 +188,8 @@ def strata_heatmap(cells: pd.DataFrame, *, columns: str, titles: dict[str, str])
     names = list(dict.fromkeys(cells[columns]))
     metrics = list(dict.fromkeys(cells["metric"]))[::-1]
     # One record a cell: label look-ups in a frame would cost more than the drawing.
-    grid = {(row["metric"], row[columns]): row for row in cells.to_dict("records")}
+    needed = ["metric", columns, "rho", "lo", "hi", "stars", "status", "n", "n_clusters"]
+    grid = {(row["metric"], row[columns]): row for row in cells[needed].to_dict("records")}
     z = np.array([[grid[m, c]["rho"] for c in names] for m in metrics], dtype=float)
     words = [[_words(grid[m, c]) for c in names] for m in metrics]
     hover = [[rho_text(grid[m, c]) for c in names] for m in metrics]
@@ -246,22 +250,29 @@ def forest(cells: pd.DataFrame, *, title: str) -> go.Figure:
     if known.empty:
         return empty("Too few models or families for a correlation.")
     strata = list(dict.fromkeys(cells["stratum"]))[::-1]
-    sets = list(dict.fromkeys(known["dataset"]))
-    fig = go.Figure()
-    fig.add_vline(x=0, line={"color": LINE, "width": 1})
-    for at, name in enumerate(sets):
-        rows = known[known["dataset"] == name]
-        shift = 0.28 - 0.56 * at / max(1, len(sets) - 1) if len(sets) > 1 else 0.0
-        fig.add_scatter(
-            x=rows["rho"], y=[strata.index(s) + shift for s in rows["stratum"]],
-            mode="markers", name=name,
-            marker={"size": 8, "color": OKABE_ITO[at % len(OKABE_ITO)],
-                    "symbol": SYMBOLS[at % len(SYMBOLS)]},
-            error_x={"type": "data", "symmetric": False, "array": rows["hi"] - rows["rho"],
-                     "arrayminus": rows["rho"] - rows["lo"], "thickness": 1.4, "width": 0},
-            customdata=[rho_text(row) for row in rows.to_dict("records")],
-            hovertemplate=f"{name}<br>%{{customdata}}<extra></extra>",
+    # One record a cell, and arrays for plotly: a frame a data set took most of the time.
+    columns = ["dataset", "stratum", "rho", "lo", "hi", "stars", "status", "n", "n_clusters"]
+    grouped: dict[str, list[dict[Any, Any]]] = {}
+    for row in known[columns].to_dict("records"):
+        grouped.setdefault(row["dataset"], []).append(row)
+    traces = []
+    for at, (name, rows) in enumerate(grouped.items()):
+        rho, lo, hi = np.array([[row["rho"], row["lo"], row["hi"]] for row in rows]).T
+        shift = 0.28 - 0.56 * at / max(1, len(grouped) - 1) if len(grouped) > 1 else 0.0
+        traces.append(
+            go.Scatter(
+                x=rho, y=[strata.index(row["stratum"]) + shift for row in rows],
+                mode="markers", name=name,
+                marker={"size": 8, "color": OKABE_ITO[at % len(OKABE_ITO)],
+                        "symbol": SYMBOLS[at % len(SYMBOLS)]},
+                error_x={"type": "data", "symmetric": False, "array": hi - rho,
+                         "arrayminus": rho - lo, "thickness": 1.4, "width": 0},
+                customdata=[rho_text(row) for row in rows],
+                hovertemplate=f"{name}<br>%{{customdata}}<extra></extra>",
+            )
         )  # fmt: skip
+    fig = go.Figure(traces)
+    zero_line(fig, "x")
     fig.update_yaxes(
         tickmode="array", tickvals=list(range(len(strata))), ticktext=strata,
         range=[-0.6, len(strata) - 0.4],
@@ -295,7 +306,7 @@ def ridges(panel_table: pd.DataFrame, titles: dict[str, str]) -> go.Figure:
     names = {"linear.0": "no ridge", "linear": "1e-6", "linear.0.0001": "1e-4",
              "linear.0.01": "1e-2", "knn": "1-NN"}  # fmt: skip
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     for at, name in enumerate(dict.fromkeys(panel_table["dataset"])):
         rows = panel_table[panel_table["dataset"] == name].set_index("probe").reindex(order)
         fig.add_scatter(
@@ -326,7 +337,7 @@ def alpha_range(found: pd.DataFrame, titles: dict[str, str]) -> go.Figure:
             hovertemplate="%{y}: rho %{x:.2f}<extra></extra>",
         )
     )  # fmt: skip
-    fig.add_vline(x=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "x")
     layout(fig, title="alpha-ReQ: rho with accuracy for this range", x="Spearman's rho",
            height=300, legend=False)  # fmt: skip
     fig.update_xaxes(range=[-1, 1])

@@ -9,7 +9,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from core.figures.style import (
-    LINE,
     OKABE_ITO,
     ROLE,
     compact,
@@ -17,6 +16,7 @@ from core.figures.style import (
     empty,
     layout,
     rgba,
+    zero_line,
 )
 from core.quality.tables import short_title
 from core.results import Result
@@ -295,7 +295,7 @@ def conditioning(result: Result, *, height: int = 360) -> go.Figure:
     kappa = frame["value"].astype(float)
     known = np.isfinite(kappa)
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     fig.add_scatter(
         x=kappa[known],
         y=gain[known],

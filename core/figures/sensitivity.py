@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from core.figures.population import metric_title
-from core.figures.style import LINE, OKABE_ITO, ROLE, domain_colour, empty, layout
+from core.figures.style import OKABE_ITO, ROLE, domain_colour, empty, layout, zero_line
 from core.quality.population import Population
 from core.quality.registry import ARCHITECTURES
 
@@ -77,7 +77,7 @@ def over_width(curves: pd.DataFrame, metric: str, *, per_width: bool) -> go.Figu
 def elasticity(found: pd.DataFrame, metric: str) -> go.Figure:
     """Draw the local elasticity of a metric in the width against the exponent."""
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     for at, d in enumerate(sorted(found["d"].unique())):
         rows = found[found["d"] == d]
         fig.add_scatter(
@@ -92,20 +92,23 @@ def elasticity(found: pd.DataFrame, metric: str) -> go.Figure:
 
 def ridge_gain(population: Population, dataset: str) -> go.Figure:
     """Draw what a ridge of 1e-2 gains over none against the condition number, a point a model."""
-    rows = population.table[population.table["dataset"] == dataset]
+    columns = ["model", "architecture", "d", "n_train", "condition_number", "linear.0",
+               "linear.0.01"]  # fmt: skip
+    rows = population.table.loc[population.table["dataset"] == dataset, columns]
     kappa = rows["condition_number"].astype(float)
     rows = rows[np.isfinite(kappa) & (kappa > 0)]
     if rows.empty:
         return empty("No model has a condition number here.")
     fig = go.Figure()
-    fig.add_hline(y=0, line={"color": LINE, "width": 1})
+    zero_line(fig, "y")
     for name in ARCHITECTURES:
         part = rows[rows["architecture"] == name]
         if part.empty:
             continue
         fig.add_scatter(
-            x=part["condition_number"], y=100 * (part["linear.0.01"] - part["linear.0"]),
-            mode="markers", name=name, customdata=part[["model", "d", "n_train"]],
+            x=part["condition_number"].to_numpy(dtype=float),
+            y=100 * (part["linear.0.01"] - part["linear.0"]).to_numpy(dtype=float),
+            mode="markers", name=name, customdata=part[["model", "d", "n_train"]].to_numpy(),
             marker={"color": domain_colour(name, ARCHITECTURES), "size": 8, "opacity": 0.75},
             hovertemplate="%{customdata[0]}<br>%{customdata[2]} rows, %{customdata[1]} features"
             "<br>gain %{y:.1f} points<extra></extra>",

@@ -105,6 +105,17 @@ def rgba(colour: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha:g})"
 
 
+def zero_line(fig: go.Figure, axis: str) -> None:
+    """Draw the line where ``axis`` ("x" or "y") is 0.
+
+    Plotly's ``add_hline`` asks every subplot and costs three times a shape.
+    """
+    upright = axis == "x"
+    ends = {"x0": 0, "x1": 0, "y0": 0, "y1": 1} if upright else {"x0": 0, "x1": 1, "y0": 0, "y1": 0}
+    xref, yref = ("x", "y domain") if upright else ("x domain", "y")
+    fig.add_shape(type="line", xref=xref, yref=yref, line={"color": LINE, "width": 1}, **ends)
+
+
 def layout(
     fig: go.Figure,
     *,
@@ -202,8 +213,10 @@ def _merged(held: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     out = dict(held)
     for name, value in new.items():
         old = out.get(name)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        out[name] = _merged(old, value) if both else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            out[name] = _merged(old, value)
+        else:
+            out[name] = value
     return out
 
 

@@ -82,18 +82,12 @@ def choose_metric(
     kept = cells if datasets is None else cells[cells["dataset"].isin(list(datasets))]
     judged = trust(kept, stratum, metrics)
     turned = _reversed(kept, metrics) if stratum == "All" else {}
-    best: tuple[float, str] | None = None
-    for item in judged:
-        if item.verdict != "trust" or item.metric in turned:
-            continue
-        rows = kept[(kept["stratum"] == stratum) & (kept["metric"] == item.metric)]
-        strength = abs(float(rows["rho"].mean()))
-        if best is None or strength > best[0]:
-            best = (strength, item.metric)
+    mean = kept[kept["stratum"] == stratum].groupby("metric", sort=False)["rho"].mean().abs()
+    trusted = [t.metric for t in judged if t.verdict == "trust" and t.metric not in turned]
     nan = float("nan")
-    if best is None:
+    if not trusted:
         return Choice("", 1, nan, nan, nan, _refusal(stratum, judged, turned), tuple(judged))
-    metric = best[1]
+    metric = max(trusted, key=lambda name: float(mean[name]))  # the first of equals
     rows = kept[(kept["stratum"] == stratum) & (kept["metric"] == metric) & kept["rho"].notna()]
     sign = int(np.sign(rows["rho"].mean())) or 1
     low = float((sign * rows[["lo", "hi"]]).min(axis=None))
@@ -108,11 +102,12 @@ def choose_metric(
 
 def _reversed(cells: pd.DataFrame, metrics: Sequence[str]) -> dict[str, int]:
     """Return metrics whose pooled sign differs from that within classes, with the set count."""
+    # The sets take the targets' place: one pass for all of them.
+    rows = cells[cells["metric"].isin(list(metrics))]
+    checked = simpson_check(rows.assign(target=rows["dataset"]), within=WITHIN)
     out: dict[str, int] = {}
-    for _, rows in cells[cells["metric"].isin(list(metrics))].groupby("dataset"):
-        checked = simpson_check(rows.rename(columns={"probe": "target"}), within=WITHIN)
-        for metric in checked.loc[checked["reversed"], "metric"]:
-            out[str(metric)] = out.get(str(metric), 0) + 1
+    for metric in checked.loc[checked["reversed"], "metric"]:
+        out[str(metric)] = out.get(str(metric), 0) + 1
     return out
 
 

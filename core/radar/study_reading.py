@@ -253,6 +253,35 @@ def _with(row: pd.Series) -> str:
     return f"{row['rho']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
 
 
+def record(pieces: pd.DataFrame, dataset: str, model: str, target: str) -> str:
+    """Say how RADAR did in a study with this encoder on this data, and for this target.
+
+    Parameters
+    ----------
+    pieces : DataFrame
+        dataset, model, target, verdict, rho, p: the study's table of that name.
+
+    Returns
+    -------
+    str
+        Empty where the study has no score for the encoder and data set.
+    """
+    mine = pieces[(pieces["dataset"] == dataset) & (pieces["model"] == model)]
+    mine = mine[mine["verdict"] != NONE].set_index("target")
+    if not len(mine):
+        return ""
+    ranks = int((mine["verdict"] == RANKS).sum())
+    said = (
+        f"In the stored study RADAR with this encoder ranks the blends of {ranks} of {len(mine)} "
+        f"targets (mean rho {mine['rho'].mean():+.2f})."
+    )
+    if target not in mine.index:
+        return said
+    here = mine.loc[target]
+    p = "p < 0.001" if here["p"] < 0.001 else f"p {here['p']:.3f}"
+    return f"{said} On {target} it {here['verdict']} (rho {here['rho']:+.2f}, {p})."
+
+
 def rank_agreement(values: pd.DataFrame) -> pd.DataFrame:
     """Return Spearman's rho of every pair of columns, for a heat map.
 

@@ -270,9 +270,10 @@ def _headline(measures: pd.DataFrame, best: pd.Series | None) -> str:
     if best is None:
         return "All blends gained alike, so there is no order to foretell."
     radar = measures.loc[measures["column"] == "score"].iloc[0]
+    p = "p < 0.001" if radar["p"] < 0.001 else f"p {radar['p']:.3f}"
     if best["column"] == "score":
-        return f"RADAR foretells the gain best here: rho {radar['rho']:+.2f}, p {radar['p']:.3f}."
+        return f"RADAR foretells the gain best here: rho {radar['rho']:+.2f}, {p}."
     return (
         f"{best['measure']} foretells the gain best here (rho {best['rho']:+.2f}); "
-        f"RADAR has {radar['rho']:+.2f}, p {radar['p']:.3f}."
+        f"RADAR has {radar['rho']:+.2f}, {p}."
     )

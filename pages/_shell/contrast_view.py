@@ -51,21 +51,23 @@ def pair(ws: Workspace, dataset: Dataset) -> tuple[str, str]:
     if len(offered) < 2:
         raise NotFound(
             f"A contrast needs two encoders; {dataset.name!r} has features of {len(offered)}.",
-            f"Extract another: `theodolite extract {dataset.name} --model demo/squeezenet1.1`.",
+            f"Extract another on the Models page, or `theodolite extract {dataset.name} MODEL`; "
+            "or bring a matrix of another tool there.",
         )
     left, middle, right = st.columns([5, 1, 5], vertical_alignment="bottom")
-    target = _model(left, "target", "A: what does it see", offered, "demo/vit-s14")
-    reference = _model(right, "reference", "B: that this one misses", offered, "demo/squeezenet1.1")
+    # The default comes first: a link leaves out a choice that equals the first option.
+    first = sorted(offered, key=lambda m: m != "demo/vit-s14")
+    second = sorted(offered, key=lambda m: (m == first[0], m != "demo/squeezenet1.1"))
+    target = _model(left, "target", "A: what does it see", first)
+    reference = _model(right, "reference", "B: that this one misses", second)
     with middle:
         st.button("⇄", key="contrast_swap", help="Swap A and B", on_click=_swap, width="stretch")
     return target, reference
 
 
-def _model(column: Any, name: str, label: str, offered: list[str], default: str) -> str:
-    # The default comes first: a link leaves out a choice that equals the first option.
-    ordered = sorted(offered, key=lambda m: m != default)
+def _model(column: Any, name: str, label: str, offered: list[str]) -> str:
     with column:
-        chosen = state.select(PAGE, name, label, ordered, show=pickers.model_title, help=tip(name))
+        chosen = state.select(PAGE, name, label, offered, show=pickers.model_title, help=tip(name))
     return str(chosen)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -10,7 +9,7 @@ from core.figures import population as figures
 from core.figures import sensitivity as curve_figures
 from core.quality import claims, stored
 from core.quality import population as populations
-from core.quality.population import METRICS, Correlations, Population
+from core.quality.population import METRICS, PROBES, Population
 from core.quality.sensitivity import CURVES, elasticity, exact_curves, sampled_curve
 from core.quality.study import simpson_check
 from pages._shell import charts, state
@@ -113,48 +112,64 @@ def claims_table() -> None:
 
 
 @st.fragment
-def panels(shown: Population, cells: pd.DataFrame, probe: str) -> None:
-    """Draw the conditioning artefact, alpha-ReQ's range, the metrics' agreement, the curves."""
+def agreement(shown: Population, cells: pd.DataFrame) -> None:
+    """Draw what a ridge gains and which metrics say the same, over the models shown."""
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _gain(shown)
+    with right:
+        dataset = next(iter(shown.datasets))
+        names = [m for m in dict.fromkeys(cells["metric"]) if m in METRICS]
+        charts.figure(
+            figures.metric_matrix(populations.agreement(shown, dataset, names), names),
+            "quality_study_matrix",
+            f"Rank correlations among the metrics on {shown.datasets[dataset]}",
+        )
+        st.caption(f"On {shown.datasets[dataset]}, all models shown.")
+
+
+@st.fragment
+def fixed() -> None:
+    """Draw what rests on all measured models: claims, conditioning, alpha-ReQ's range, curves.
+
+    A fragment of its own beside the filtered ones: no filter changes it, so none redraws it.
+    """
+    whole = populations.zoo()
+    claims_table()
     left, right = st.columns(2, gap="medium")
     with left:
         charts.figure(
-            figures.ridges(_ridges(), shown.datasets),
+            figures.ridges(_ridges(), whole.datasets),
             "quality_study_ridges",
             "Rank correlation of the condition number with each probe",
             table=_ridges(),
         )
     with right:
-        longest = int(shown.table["eigenvalues"].map(len).max())
-        first, last = st.slider(
-            "Eigenvalues of alpha-ReQ's fit", 1, longest, (11, min(100, longest)),
-            key="quality_alpha_range", help="The authors fit 11 to 100.",
-        )  # fmt: skip
-        if last - first < 4:
-            st.caption("A fit needs at least five eigenvalues.")
-        else:
-            found = _alpha(first, last, probe)
-            charts.figure(
-                figures.alpha_range(found, shown.datasets),
-                "quality_study_alpha",
-                "Rank correlation of alpha-ReQ for the chosen range",
-                table=found,
-            )
-            st.caption("All models. n: those with at least five eigenvalues in the range.")
-    dataset = next(iter(shown.datasets))
-    _gain(shown)
-    names = [m for m in dict.fromkeys(cells["metric"]) if m in METRICS]
-    found_all = Correlations(shown, dataset, metrics=names, probes=[probe], n_boot=1)
-    rho = _between(found_all, names)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        charts.figure(
-            figures.metric_matrix(rho, names),
-            "quality_study_matrix",
-            f"Rank correlations among the metrics on {shown.datasets[dataset]}",
-        )
-        st.caption(f"On {shown.datasets[dataset]}, all models shown.")
-    with right:
-        _sensitivity()
+        _alpha_range(whole)
+    _sensitivity()
+
+
+def _alpha_range(whole: Population) -> None:
+    probe = state.choose_one(
+        PAGE, "alpha_probe", "alpha-ReQ against accuracy by", ["knn", "linear", "linear.0"],
+        show=PROBES.get,
+    )  # fmt: skip
+    longest = int(whole.table["eigenvalues"].map(len).max())
+    first, last = st.slider(
+        "Eigenvalues of alpha-ReQ's fit", 1, longest, (11, min(100, longest)),
+        key="quality_alpha_range", help="The authors fit 11 to 100.",
+    )  # fmt: skip
+    if last - first < 4:
+        st.caption("A fit needs at least five eigenvalues.")
+        return
+    found = _alpha(first, last, probe)
+    charts.figure(
+        figures.alpha_range(found, whole.datasets),
+        "quality_study_alpha",
+        "Rank correlation of alpha-ReQ for the chosen range",
+        table=found,
+    )
+    st.caption("All models. n: those with at least five eigenvalues in the range.")
 
 
 def _gain(shown: Population) -> None:
@@ -170,15 +185,6 @@ def _gain(shown: Population) -> None:
         "Where many points lie above 0, least squares without a ridge measured its solver. Rows "
         "per feature are in the hover text."
     )
-
-
-def _between(found: Correlations, names: list[str]) -> np.ndarray:
-    out = np.full((len(names), len(names)), np.nan)
-    for i, a in enumerate(names):
-        for j, b in enumerate(names):
-            cell = found.cell("All", a, b)
-            out[i, j] = np.nan if cell is None else cell.rho
-    return out
 
 
 def _sensitivity() -> None:

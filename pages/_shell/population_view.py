@@ -13,6 +13,7 @@ from core.quality import chooser, model_study, stored
 from core.quality import population as populations
 from core.quality.population import METRICS, PROBES, STUDY, Population
 from core.quality.registry import ARCHITECTURES
+from core.quality.rivals import rivals
 from core.results import Result
 from pages._shell import charts, errors, merge_view, population_parts, state
 from pages._shell.layout import Tile, downloads, state_panel, table, verdict
@@ -110,6 +111,12 @@ def panel(result: Result | None) -> None:
         _panel(result)
 
 
+def all_models() -> None:
+    """Draw what no filter changes: claims, conditioning, alpha-ReQ's range, curves."""
+    with errors.plainly():
+        population_parts.fixed()
+
+
 def _panel(result: Result | None) -> None:
     try:
         whole = populations.zoo()
@@ -137,8 +144,7 @@ def _panel(result: Result | None) -> None:
     _chooser(cells, result, whole)
     _evidence(shown, cells, probe, mine)
     population_parts.heatmaps(shown, cells)
-    population_parts.claims_table()
-    population_parts.panels(shown, cells, probe)
+    population_parts.agreement(shown, cells)
     population_parts.one_model(shown, mine)
     _downloads(shown, cells, settings)
 
@@ -243,9 +249,14 @@ def _own_ranking(choice: chooser.Choice, result: Result) -> None:
     st.html(f"<p>{safe(words)}</p>")
 
 
+@st.cache_data(max_entries=16, show_spinner=False)
+def _published(stratum: str) -> pd.DataFrame:
+    return chooser.models_to_try(stratum)
+
+
 def _to_try(stratum: str) -> None:
     """Published models of this class to begin with; across classes nothing is ranked."""
-    rows = chooser.models_to_try(stratum)
+    rows = _published(stratum)
     with st.expander("Models to try"):
         if rows.empty:
             st.caption("No accuracy of this class is published.")
@@ -335,8 +346,37 @@ def _evidence(shown: Population, cells: pd.DataFrame, probe: str, mine: Populati
             name="quality-partial",
             key="quality_study_partial",
         )
+        if state.switch(
+            PAGE, "study_rivals", "Against the other metrics",
+            help="Intervals that overlap do not say that two metrics are equal: both rest on the "
+            "same models. This resamples their difference.",
+        ):  # fmt: skip
+            _rivals(shown, dataset, metric, probe, list(dict.fromkeys(cells["metric"])))
     if mine is not None:
         merge_view.places(shown, mine, metric, probe)
+
+
+def _rivals(shown: Population, dataset: str, metric: str, probe: str, metrics: list[str]) -> None:
+    found = rivals(shown, dataset, metric, probe, metrics=metrics, n_boot=stored.N_BOOT)
+    table(
+        pd.DataFrame(
+            {
+                "Metric": found["metric"].map(figures.metric_title),
+                "its rho": [f"{v:+.2f}" if np.isfinite(v) else "n/a" for v in found["rho"]],
+                f"{figures.metric_title(metric)} is ahead by": [
+                    _rho(*v) for v in found[["difference", "lo", "hi"]].to_numpy()
+                ],
+                "q": [number(v) if np.isfinite(v) else "n/a" for v in found["q"]],
+                "models": found["n"],
+            }
+        ),
+        name="quality-rivals",
+        key="quality_study_rivals_table",
+    )
+    st.caption(
+        "Each rho in its metric's direction, over all models shown; families resampled together, "
+        f"{count(stored.N_BOOT)} times; q over these rows."
+    )
 
 
 def _rho(rho: float, lo: float, hi: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from core.figures import transfer as figures
 from core.figures import transfer_more as more
 from core.radar.advice import advise
 from core.radar.analysis import DEFAULTS
+from core.radar.study_reading import record
 from core.results import Result
 from core.workspace import Workspace
 from pages._shell import charts, grid, pickers, state
 from pages._shell.layout import Tile, table, verdict
+from pages._shell.state import workspace
 from pages._shell.words import (
     MISSING,
     as_text,
@@ -89,12 +92,22 @@ def choices(ws: Workspace, dataset: Dataset) -> dict[str, Any]:
 
 
 def _deep(ws: Workspace, dataset: Dataset) -> list[str]:
-    """Models with at least two stored layers: RADAR looks at the step from one to the next."""
-    return [
+    """Models with two neighbouring layers of one width: RADAR looks at the step between them.
+
+    Where there is none, those with two layers at all: the page then says what is wrong with them.
+    """
+    layered = [
         entry["model"]
         for entry in ws.features.list()
         if entry["dataset"] == dataset.name and len(entry["layers"]) > 1
     ]
+    usable = []
+    for model in layered:
+        found = ws.features.get(dataset.name, model)
+        widths = [found.arrays[name].shape[1] for name in found.layers]
+        if any(one == two for one, two in itertools.pairwise(widths)):
+            usable.append(model)
+    return usable or layered
 
 
 def answer(result: Result) -> None:
@@ -134,6 +147,10 @@ def answer(result: Result) -> None:
     verdict(facts["headline"], tiles)
     for text in facts["warnings"]:
         st.caption(f"Note: {as_text(text)}")
+    study = workspace().results.latest("transfer-study")
+    asked = (str(result.params[name]) for name in ("dataset", "model", "target"))
+    if study and (said := record(study.tables["pieces"], *asked)):
+        st.caption(as_text(said))
     table(decisions(result), name="transfer-sources", key="transfer_sources")
 
 

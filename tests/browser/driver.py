@@ -148,16 +148,25 @@ def visit(page: Page, server: Server, path: str) -> None:
 
 
 def choose(page: Page, key: str, option: str) -> None:
-    """Choose an option of a drop-down by its key; a list closes when the page scrolls under it."""
-    box = page.locator(f".st-key-{key}").get_by_role("combobox")
+    """Choose an option of a drop-down, single or multiple, by its key, until it is chosen.
+
+    A list closes when the page scrolls under it, draws only the options in sight (so the name
+    is typed), and a choice made while the page is drawn anew can be lost.
+    """
+    field = page.locator(f".st-key-{key}")
+    box = field.get_by_role("combobox")
     wanted = page.get_by_role("option", name=option, exact=True)
-    for _ in range(5):
+    for _ in range(8):
         box.scroll_into_view_if_needed()
         box.click()
+        page.keyboard.type(option)
         try:
-            wanted.wait_for(timeout=3_000)
-            break
+            wanted.click(timeout=5_000)
         except TimeoutError:
             page.keyboard.press("Escape")
-    wanted.click()
-    settle(page)
+            continue
+        page.keyboard.press("Escape")  # the open list hides the rest of the page from roles
+        settle(page)
+        if option in field.inner_text() or option in (box.input_value() or ""):
+            return
+    raise AssertionError(f"{option!r} could not be chosen in {key}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from driver import Server, settle, start_server, stop_server, visit
+from driver import Server, choose, settle, start_server, stop_server, visit
 from playwright.sync_api import Page, expect
 
 from core.data.demo import demo_dir
@@ -60,7 +60,7 @@ def upload_features(page: Page, server: Server, path: Path) -> None:
     files = page.locator("input.in-files").first
     files.wait_for(state="attached")
     files.set_input_files(str(path))
-    belongs = page.locator(".st-key-features_dataset")
+    belongs = page.locator("[class*=st-key-features_dataset]")
     belongs.wait_for()
     if "moji" not in belongs.get_by_role("combobox").input_value():
         belongs.get_by_role("combobox").click()
@@ -82,22 +82,12 @@ def test_a_matrix_is_merged_into_the_study_and_exported(
     assert models
     assert all("-vit-" in name for name in models)
     # Pin one by its name; its spectrum is drawn below.
-    pin = page.locator(".st-key-quality_study_pin")
-    pin.scroll_into_view_if_needed()
-    pin.get_by_role("combobox").click()
-    page.get_by_role("option", name=models[-1].removeprefix("zoo/")).click()
-    settle(page)
+    choose(page, "quality_study_pin", models[-1].removeprefix("zoo/"))
     assert "eigenvalue" in axis_title(page, "quality_study_spectrum")
     drawn = page.locator(".st-key-quality_study_spectrum .js-plotly-plot").first
     assert drawn.evaluate("gd => gd._fullData[0].y.length") > 8
     # Merge the uploaded matrix.
-    merge = page.locator(".st-key-quality_merge")
-    merge.scroll_into_view_if_needed()
-    merge.get_by_role("combobox").click()
-    page.get_by_role("option", name=f"imported/{NAME}").click()
-    expect(merge).to_contain_text(f"imported/{NAME}")
-    page.keyboard.press("Escape")  # the open list hides the rest of the page from roles
-    settle(page)
+    choose(page, "quality_merge", f"imported/{NAME}")
     page.get_by_role("button", name="Measure 1 encoder as the study does").click()
     expect(page.get_by_text("Yours among the models shown", exact=False)).to_be_visible(
         timeout=120_000

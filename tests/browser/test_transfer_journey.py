@@ -38,11 +38,13 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     settle(page)
     assert re.search(r"Add |Leave out |Cannot tell", verdict.inner_text())
     assert "Null" in verdict.inner_text()
+    record = page.get_by_text(re.compile("In the stored study RADAR with this encoder ranks"))
+    expect(record).to_be_visible(timeout=30_000)
 
     # Densities of two sources, a ridge a layer step.
     theta = page.locator(".st-key-transfer_theta .js-plotly-plot")
     theta.scroll_into_view_if_needed()
-    expect(theta).to_be_visible()
+    expect(theta).to_be_visible(timeout=30_000)
     assert page.locator(".st-key-transfer_theta .annotation").count() == 2
 
     # A click on the strip chooses the layer of every figure below.
@@ -56,7 +58,7 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     plane = page.locator(".st-key-transfer_plane .js-plotly-plot")
     plane.scroll_into_view_if_needed()
     step = page.locator(".th-figtitle", has_text="Pairs at step 4→5")
-    expect(step).to_be_visible()
+    expect(step).to_be_visible(timeout=30_000)
     bound = page.evaluate(
         "() => document.querySelector('.st-key-transfer_plane .js-plotly-plot')._fullData"
         ".some(t => t.name === 'bound')"
@@ -68,9 +70,9 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     page.wait_for_url(re.compile("transfer_pair="))
     settle(page)
     title = page.locator(".th-figtitle", has_text="Within pair")
-    expect(title).to_have_text(re.compile(r"theta \d\.\d+ rad, d \d+\.\d+"))
+    expect(title).to_have_text(re.compile(r"theta \d\.\d+ rad, d \d+\.\d+"), timeout=30_000)
     settle(page)  # the rest of the page is drawn after its title
-    expect(step).to_be_visible()
+    expect(step).to_be_visible(timeout=30_000)
     trio = page.locator('[aria-label^="Anchor and its two partners"] figure')
     trio.first.scroll_into_view_if_needed()
     assert trio.count() == 3
@@ -85,8 +87,8 @@ def test_from_the_verdict_to_the_pictures(page: Page, server: Server) -> None:
     # At the end, what to do.
     last = page.get_by_role("heading", name="What to do")
     last.scroll_into_view_if_needed()
-    expect(page.locator(".st-key-transfer_advice .js-plotly-plot")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"Confidence \d")).first).to_be_visible()
+    expect(page.locator(".st-key-transfer_advice .js-plotly-plot")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(re.compile(r"Confidence \d")).first).to_be_visible(timeout=30_000)
 
 
 def test_the_study_stands_behind_the_switch(page: Page, server: Server) -> None:
@@ -101,4 +103,4 @@ def test_the_study_stands_behind_the_switch(page: Page, server: Server) -> None:
     for name in ("configurations", "held_out", "pieces", "distance", "scatter"):
         chart = page.locator(f".st-key-transfer_study_{name} .js-plotly-plot")
         chart.scroll_into_view_if_needed()
-        expect(chart).to_be_visible()
+        expect(chart).to_be_visible(timeout=30_000)

@@ -69,6 +69,14 @@ def test_no_class_left_says_what_to_do(open_page: Open, small_home: Path) -> Non
     assert "No model passes" in html_of(at)
 
 
+def test_a_metric_is_set_against_the_others(open_page: Open, small_home: Path) -> None:
+    at = open_page("quality", small_home, quality_study_rivals="true")
+    assert_sound(at)
+    table = next(f.value for f in at.dataframe if "NESum is ahead by" in f.value)
+    assert len(table) == 6
+    assert table["NESum is ahead by"].str.contains(r"^[+-]\d\.\d\d \[").all()
+
+
 def test_a_pinned_model_shows_its_recipe(open_page: Open, small_home: Path) -> None:
     at = open_page("quality", small_home, quality_study_pin="zoo/004-convnext-simclr")
     assert_sound(at)

@@ -219,7 +219,13 @@ class _Import:
         data, file = picture_of(self.source, cell, base, limits)
         self.source.pictures.discard(file)
         ending = PurePosixPath(file).suffix.lower()
-        facts = inspect(data, limits, ending=ending, first_frame=self.plan.first_frame)
+        try:
+            facts = inspect(data, limits, ending=ending, first_frame=self.plan.first_frame)
+        except BadInput as err:
+            if self.source.exact or not file:
+                raise
+            # The row is named by its number; whoever mends it looks for the file.
+            raise BadInput(f"{shown(file)}: {err.message}") from err
         return data, file, facts.repairs
 
     def _take(self, row: Row, texts: dict[str, str], file: str) -> None:

@@ -13,7 +13,7 @@ from core.figures import transfer_study as figures
 from core.radar import study_tables as tables
 from core.radar.rows import DomainRows
 from core.radar.study import cases
-from core.radar.study_reading import by_encoder, explain, piece_verdict, rank_agreement
+from core.radar.study_reading import by_encoder, explain, piece_verdict, rank_agreement, record
 from core.radar.truth import count_leaks
 from core.workspace import open_workspace
 
@@ -245,6 +245,20 @@ def test_the_verdict_of_a_piece():
     assert word == "says nothing"
     assert "farther than the target's own classes" in why
     assert "seeds do not agree" in why
+
+
+def test_the_record_of_an_encoder_is_counted():
+    pieces = pd.DataFrame({
+        "dataset": "x", "model": ["m", "m", "m", "flat"], "target": ["a", "b", "c", "a"],
+        "verdict": ["ranks", "inverts", "ranks", "no score"],
+        "rho": [0.5, -0.6, 0.4, np.nan], "p": [0.01, 0.002, 0.03, np.nan],
+    })  # fmt: skip
+    said = record(pieces, "x", "m", "b")
+    assert "ranks the blends of 2 of 3 targets (mean rho +0.10)" in said
+    assert said.endswith("On b it inverts (rho -0.60, p 0.002).")
+    assert record(pieces.assign(p=1e-4), "x", "m", "a").endswith("(rho +0.50, p < 0.001).")
+    assert "On z" not in record(pieces, "x", "m", "z")
+    assert record(pieces, "x", "flat", "a") == record(pieces, "y", "m", "a") == ""
 
 
 def test_the_reading_rests_on_the_tables(study):

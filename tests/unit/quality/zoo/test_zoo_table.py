@@ -68,8 +68,9 @@ def data():
 def test_three_models_trained_again_give_their_rows(index, data):
     """On one kind of processor the rows are equal; on another, sums round differently.
 
-    Stated tolerance: accuracy within .03 (three times the binomial error of two runs' flips),
-    metrics within 3 %, which is what a few steps of training leave of rounding.
+    Stated tolerances, from six trainings of each with noise in the last bit of the first weights:
+    accuracies did not move (here .03), metrics moved by at most 1.2 % (here 3 %), and cluster
+    learnability by .026 because its k-means falls into another minimum (here .08).
     """
     (images, labels), sets = data
     spec = plan()[index]
@@ -85,4 +86,5 @@ def test_three_models_trained_again_give_their_rows(index, data):
             column = f"metric.{name}"
             if column in row and row[column] is not None and name != "condition_number":
                 # NaN in the table is None in a row
-                assert row[column] == pytest.approx(want[column], rel=0.03, abs=0.01), name
+                bound = 0.08 if name == "cluster_learnability" else 0.01
+                assert row[column] == pytest.approx(want[column], rel=0.03, abs=bound), name
