@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from core.compare.analysis import DEFAULTS
+from pages._shell import explore_parts, layout, pickers, words
 from pages._shell import explore_view as view
-from pages._shell import layout, pickers, words
 from pages._shell.state import workspace
 
 ws = workspace()
 with pickers.selection():
     data = pickers.dataset(ws)
+top = explore_parts.begin(ws, data)
+with st.sidebar:
     choice = view.choose(ws, data)
 with pickers.settings():
     options = view.settings()
 
-layout.header(
-    "Where is everything?",
-    [data.title, *choice.titles(), words.plural(data.n, "item")],
-)
+with top:
+    layout.header(
+        "Where is everything?",
+        [data.title, *choice.titles(), words.plural(data.n, "item")],
+    )
 view.verdict(ws, data, choice, options)
 method, colour = view.controls(data)
 results = view.maps(ws, data, choice, options, method)

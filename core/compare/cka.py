@@ -89,9 +89,7 @@ def linear_cka(a: np.ndarray, b: np.ndarray, *, debiased: bool = False) -> float
     )
 
 
-def rbf_cka(
-    a: np.ndarray, b: np.ndarray, *, width: float = 1.0, debiased: bool = False
-) -> float:
+def rbf_cka(a: np.ndarray, b: np.ndarray, *, width: float = 1.0, debiased: bool = False) -> float:
     """Return the CKA under Gaussian kernels ``exp(-|x - y|^2 / (2 sigma^2))``.
 
     Parameters
@@ -240,8 +238,10 @@ def _blocked(kernel_a: Kernel, kernel_b: Kernel, n: int, debiased: bool) -> floa
 
 
 def _hsic(product: float, a: np.ndarray, b: np.ndarray, *, debiased: bool) -> float:
-    """Return HSIC from ``sum K_ij L_ij`` and the row sums; of kernels without their diagonals
-    when debiased (Song et al. 2012, Eq. 5), else with them, times n^2.
+    """Return HSIC from ``sum K_ij L_ij`` and the row sums.
+
+    Of kernels without their diagonals when debiased (Song et al. 2012, Eq. 5), else with them,
+    times n^2.
     """
     n = len(a)
     if not debiased:

@@ -1,4 +1,4 @@
-"""Representational similarity analysis (RSA): do two representations order pairs alike?
+"""Representational similarity analysis (RSA): how alike two representations order pairs.
 
 Kriegeskorte, Mur and Bandettini, Frontiers in Systems Neuroscience 2:4, 2008: Spearman's
 correlation of the dissimilarities of all pairs of samples under the one representation with

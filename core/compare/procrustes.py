@@ -44,9 +44,11 @@ def procrustes_distance(a: np.ndarray, b: np.ndarray) -> float:
     arXiv 2108.01661.
     """
     a, b = paired(a, b)
+    sizes = np.linalg.norm(a), np.linalg.norm(b)
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     norms = np.linalg.norm(a) * np.linalg.norm(b)
-    if norms == 0:
+    # Equal rows leave only the rounding of their mean, which is no variation.
+    if any(np.linalg.norm(x) <= 1e-12 * size for x, size in zip((a, b), sizes, strict=True)):
         return float("nan")
     nuclear = np.linalg.svd(a.T @ b, compute_uv=False).sum() / norms
     return float(max(2.0 - 2.0 * nuclear, 0.0))

@@ -235,7 +235,9 @@ def _rows(
             part = slice(start, start + 16_384)
             fine[part] &= np.isfinite(x[rows[part]]).all(axis=1)
     if not fine.all():
-        left_out.append(LeftOut("items", "features that are not finite numbers", int((~fine).sum())))
+        left_out.append(
+            LeftOut("items", "features that are not finite numbers", int((~fine).sum()))
+        )
     ids = ids[fine]
     if len(ids) > params["max_rows"]:
         rng = np.random.default_rng(params["seed"])
@@ -253,7 +255,9 @@ def _groups(items: pd.DataFrame, ids: np.ndarray) -> tuple[str, np.ndarray]:
     concept = items.set_index("id")["concept"].reindex(ids).fillna("").astype(str).to_numpy()
     groups = np.where(concept != "", concept, np.char.add("id ", ids.astype(str)))
     # Too few concepts to draw half of them say nothing about spread.
-    return ("concept", groups) if len(np.unique(groups)) >= LEAST_ROWS else ("item", ids.astype(str))
+    return (
+        ("concept", groups) if len(np.unique(groups)) >= LEAST_ROWS else ("item", ids.astype(str))
+    )
 
 
 def _table(spaces: list[Space], pairs: list[tuple[int, int]], found: Spread) -> pd.DataFrame:
