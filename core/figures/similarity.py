@@ -34,8 +34,8 @@ def matrix(result: Result, *, show: Show = str) -> go.Figure:
     names = [[_axis(result, space, show) for space in side] for side in (rows, columns)]
     fig = go.Figure(
         go.Heatmap(
-            z=np.where(np.isnan(grid), None, grid), x=list(range(len(columns))),
-            y=list(range(len(rows))), colorscale=SEQUENTIAL, zmin=0, zmax=1,
+            z=[[None if np.isnan(v) else float(v) for v in line] for line in grid],
+            x=list(range(len(columns))), y=list(range(len(rows))), colorscale=SEQUENTIAL, zmin=0, zmax=1,
             text=text, texttemplate="%{text}" if small else None, customdata=hover,
             xgap=1, ygap=1, hoverongaps=False, hovertemplate="%{customdata}<extra></extra>",
             colorbar={"thickness": 12, "outlinewidth": 0, "len": 0.9},
@@ -79,7 +79,9 @@ def pairs(result: Result, *, show: Show = str) -> go.Figure:
         fig, title=title, x=f"{result.summary['title']}, no unit",
         height=max(340, 150 + 24 * len(table)),
     )  # fmt: skip
-    fig.update_yaxes(categoryorder="array", categoryarray=labels[::-1])
+    fig.update_yaxes(
+        categoryorder="array", categoryarray=labels[::-1], range=[-0.7, len(labels) - 0.3]
+    )
     return fig
 
 

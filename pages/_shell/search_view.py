@@ -186,7 +186,7 @@ def _side(
     grid.items(
         data, ids, key=f"{PAGE}_found_{at}", marked=both, cell=84, page_size=48,
         scores=dict(zip(map(int, ids), map(float, scores), strict=True)),
-        badge=lambda value: number(value, 2) if metric == "cosine" else number(value, 3),
+        badge=number,
         notes={int(i): str(domains.get(int(i), "")) for i in ids},
         label=f"Nearest under {title}",
     )  # fmt: skip
