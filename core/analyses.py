@@ -25,6 +25,9 @@ Progress = Callable[[float, str], None]
 
 ANALYSES: dict[str, str] = {
     "transfer": "core.radar.analysis",
+    "transfer-truth": "core.radar.truth",
+    "transfer-robustness": "core.radar.robustness",
+    "transfer-classes": "core.radar.classes",
     "transfer-study": "core.radar.study",
     "quality": "core.quality.analysis",
     "model-study": "core.quality.model_study",

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import BadInput
 from core.radar.analysis import DEFAULTS
-from pages._shell import pickers, state, transfer_study_view, transfer_view
+from pages._shell import pickers, state, transfer_more_view, transfer_study_view, transfer_view
 from pages._shell.jobs import result_or_run
 from pages._shell.layout import explain, footer, header, state_panel
 from pages._shell.state import workspace
@@ -48,57 +48,75 @@ PAPER = (
     "null) is our choice, judged on the demo: see the table of measures."
 )
 
-VIEWS = {"target": "This target", "study": "Does it hold? The study"}
+
+def _evidence(dataset, params, result):
+    st.header("How do the triangles differ?", anchor=False)
+    layer, compared = transfer_view.layer_and_sources(result)
+    transfer_view.densities(result, compared, layer)
+    st.header("Where in the network do the domains part?", anchor=False)
+    if note := transfer_view.dropped(result):
+        st.caption(note)
+    transfer_view.strip(result, layer)
+    st.header("One pair, and what it is", anchor=False)
+    source = transfer_view.one_source(result)
+    transfer_view.one_pair(dataset, result, source, layer)
+    st.header("All blends", anchor=False)
+    transfer_view.blends(result)
+    transfer_view.measures(result)
+    transfer_more_view.measured(params, result)
+    transfer_more_view.robust(params)
+    transfer_more_view.by_class(params)
+    transfer_more_view.advice(result)
 
 
-def _view() -> str:
-    """The row of tabs: one target's answer, or the study of all of them."""
-    return str(
-        state.choose_one(
-            "transfer", "view", "View", list(VIEWS), show=lambda name: VIEWS[name],
-            label_visibility="collapsed",
+def _main():
+    ws = workspace()
+    with pickers.selection():
+        dataset = pickers.dataset(ws)
+    key = state.key_of(transfer_view.PAGE, "tab")
+    on_study = "study" in (st.session_state.get(key), st.query_params.get(key))
+    if dataset.items["domain"].nunique() < 2 and not on_study:
+        header(QUESTION, "RADAR")
+        raise BadInput(
+            f"Dataset {dataset.title!r} has one domain; this page compares domains.",
+            "Choose another dataset, or import one with a column 'domain'.",
         )
-    )  # fmt: skip
-
-
-ws = workspace()
-with pickers.selection():
-    dataset = pickers.dataset(ws)
-if dataset.items["domain"].nunique() < 2:
-    header(QUESTION, "RADAR")
-    raise BadInput(
-        f"Dataset {dataset.title!r} has one domain; this page compares domains.",
-        "Choose another dataset, or import one with a column 'domain'.",
+    if on_study:
+        header(QUESTION, ["RADAR", "the stored study: every encoder, every target, all blends"])
+        _tab()
+        transfer_study_view.draw()
+        return
+    params = transfer_view.choices(ws, dataset)
+    if not params["sources"]:
+        header(QUESTION, ["RADAR", f"target: {params['target']}"])
+        state_panel("Choose at least one source", "The sidebar lists the other domains.")
+        return
+    header(QUESTION, transfer_view.shown_line(params))
+    _tab()
+    result = result_or_run(
+        "transfer",
+        params,
+        label="Rank the sources",
+        seconds_hint=20,
+        what="Which sources to add, which to leave out, and the evidence layer by layer.",
     )
-params = transfer_view.choices(ws, dataset)
-if not params["sources"]:
-    header(QUESTION, ["RADAR", f"target: {params['target']}"])
-    state_panel("Choose at least one source", "The sidebar lists the other domains.")
-    st.stop()
-shown = transfer_view.shown_line(params)
-header(QUESTION, shown)
-if _view() == "study":
-    transfer_study_view.draw()
-    st.stop()
-result = result_or_run(
-    "transfer",
-    params,
-    label="Rank the sources",
-    seconds_hint=20,
-    what="Which sources to add, which to leave out, and the evidence layer by layer.",
-)
-if result is None:
-    st.stop()
-transfer_view.answer(result)
-st.header("Where in the network do the domains part?", anchor=False)
-layer, source = transfer_view.layer_and_source(result)
-if note := transfer_view.dropped(result):
-    st.caption(note)
-transfer_view.densities(result, source, layer)
-st.header("One pair, and what it is", anchor=False)
-transfer_view.one_pair(dataset, result, source, layer)
-st.header("All blends", anchor=False)
-transfer_view.blends(result)
-transfer_view.measures(result)
-explain(read=READ, misleads=MISLEADS, method=METHOD, paper=PAPER)
-footer(result, defaults=DEFAULTS)
+    if result is None:
+        return
+    transfer_view.answer(result)
+    _evidence(dataset, params, result)
+    explain(read=READ, misleads=MISLEADS, method=METHOD, paper=PAPER)
+    footer(result, defaults=DEFAULTS)
+
+
+def _tab():
+    return state.choose_one(
+        transfer_view.PAGE,
+        "tab",
+        "Shown",
+        ("sources", "study"),
+        show={"sources": "Your sources", "study": "The study: can it be trusted?"}.get,
+        label_visibility="collapsed",
+    )
+
+
+_main()

@@ -18,7 +18,13 @@ from core.results import Result
 
 COMMANDS = {
     "transfer": ("transfer", "Will these sources help? RADAR: layerwise divergence and blends."),
-    "transfer-study": ("transfer-study", "RADAR and its rivals against gains, target by target."),
+    "transfer-truth": (
+        "transfer-truth",
+        "What adding each blend really gained, and every measure.",
+    ),
+    "transfer-robustness": ("transfer-robustness", "The same ranking under every other setting."),
+    "transfer-classes": ("transfer-classes", "Which class carries the divergence of each source."),
+    "transfer-study": ("transfer-study", "Every encoder, target and blend: where RADAR ranks."),
     "quality": ("quality", "Which model suits my data? Label-free metrics and probes."),
     "contrast": ("contrast", "What does A see that B misses? KODA: certified clusters."),
     "contrast-study": ("contrast-study", "Contrast every pair of image encoders, both ways."),

@@ -84,9 +84,12 @@ def _extract(args: argparse.Namespace) -> int:
     )  # fmt: skip
     left_out = features.meta.get("left_out", [])
     body = {"key": features.key, "n": len(features), "layers": features.layers,
-            "left_out": left_out}  # fmt: skip
+            "left_out": left_out, "cut_texts": features.meta.get("cut_texts")}  # fmt: skip
     lines = [f"{len(features):,} rows, {len(features.layers)} layers, key {features.key[:12]}"]
     lines += [f"left out: {line['what']}: {line['reason']}" for line in left_out]
+    cut = features.meta.get("cut_texts") or {"n": 0}
+    if cut["n"]:
+        lines.append(f"{cut['n']:,} texts are read up to their first {cut['limit']} tokens only")
     emit(args, body, lines)
     return 0
 

@@ -6,7 +6,7 @@ reads datasets and features only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 from core.contrast.types import EPSILON_MODES
 from core.errors import BadInput, NotFound
 from core.results import Result
-from core.types import LeftOut
+from core.types import Features, LeftOut
 
 if TYPE_CHECKING:
     from core.contrast.types import Cluster, KodaResult
@@ -47,6 +47,7 @@ DEFAULTS: dict[str, Any] = {
 _TEXT_MODEL = "demo/minilm-l6"
 _SPECTRUM = 24
 _LEAST_ITEMS = 20
+_MAP_ROWS = 8192  # rows of a map at once, where there are many
 
 Progress = Callable[[float, str], None]
 
@@ -245,7 +246,8 @@ def read_inputs(
     left_out: list[LeftOut] = []
     items = dataset.items.reset_index(drop=True)
     repeats = _duplicates(items, params["modality"])
-    if repeats.any():
+    # What is said of features twice does not make them the same.
+    if repeats.any() and not dataset.of_features:
         left_out.append(
             LeftOut(dataset.name, "the same as an earlier item, bit for bit", int(repeats.sum()))
         )
@@ -261,7 +263,7 @@ def read_inputs(
             )
             items = items[there]
     arrays = {
-        role: np.asarray(features.layer(params[f"{role}_layer"]))[features.rows_of(items["id"])]
+        role: _aligned(features, params[f"{role}_layer"], items["id"].to_numpy())
         for role, features in sources.items()
     }
     if len(items) < _LEAST_ITEMS:
@@ -277,6 +279,14 @@ def read_inputs(
             side["text"] = arrays["text"]
         tables.append(side)
     return items, tables, left_out
+
+
+def _aligned(features: Features, layer: str, ids: np.ndarray) -> np.ndarray:
+    """Return the rows of ``ids``; the mapped table itself when they are all of it, in order."""
+    table = np.asarray(features.layer(layer))
+    if np.array_equal(features.ids, ids):
+        return table
+    return table[features.rows_of(ids)]
 
 
 def _duplicates(items: pd.DataFrame, modality: str) -> pd.Series:
@@ -340,14 +350,28 @@ def _maps(a: Kernel, b: Kernel) -> dict[str, np.ndarray]:
 
 def _pca_map(kernel: Kernel) -> np.ndarray:
     """Two leading principal components of the joined unit rows, signs fixed."""
-    rows = kernel.joined().cpu().numpy()
-    rows = rows - rows.mean(axis=0)
-    values, vectors = np.linalg.eigh(rows.T @ rows)
+    from core.linalg.kernels import EXACT_LIMIT
+
+    step = kernel.n if kernel.n <= EXACT_LIMIT else _MAP_ROWS
+    blocks = [slice(at, at + step) for at in range(0, kernel.n, step)]
+    # Of few rows this is one block, the table itself: the same bits as ever.
+    total = np.sum([kernel.scaled(rows).cpu().numpy().sum(axis=0) for rows in blocks], axis=0)
+    mean = total / kernel.n
+    square = np.zeros((len(mean), len(mean)))
+    for rows in _centred(kernel, blocks, mean):
+        square += rows.T @ rows
+    values, vectors = np.linalg.eigh(square)
     axes = vectors[:, np.argsort(values)[::-1][:2]]
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    out = np.zeros((len(rows), 2), dtype=np.float32)
-    out[:, : axes.shape[1]] = rows @ axes
+    out = np.zeros((kernel.n, 2), dtype=np.float32)
+    for at, rows in zip(blocks, _centred(kernel, blocks, mean), strict=True):
+        out[at, : axes.shape[1]] = rows @ axes
     return out
+
+
+def _centred(kernel: Kernel, blocks: list[slice], mean: np.ndarray) -> Iterator[np.ndarray]:
+    for rows in blocks:
+        yield kernel.scaled(rows).cpu().numpy() - mean
 
 
 def _spectra(a: Kernel, b: Kernel, seed: int) -> dict[str, np.ndarray]:

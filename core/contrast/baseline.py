@@ -14,12 +14,12 @@ import torch
 from scipy.linalg import eigh
 
 from core.contrast.clusters import orient
-from core.contrast.lowrank import lift, reduce
+from core.contrast.lowrank import Features, lift, reduce
 from core.contrast.types import SpecResult
 from core.errors import BadInput
 from core.linalg.kernels import DENSE_LIMIT, Kernel, Table, make_kernel, match_group_size
 from core.linalg.lanczos import random_block, top_eigenpairs
-from core.linalg.random_features import cosine_features, fourier_features
+from core.linalg.random_features import FourierTable, cosine_features, fourier_table
 
 
 def spec(
@@ -83,15 +83,15 @@ def spec(
 
 def feature_pair(
     a: Kernel, b: Kernel, n_features: int | None, seed: int, *, orthogonal: bool = False
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor | FourierTable, torch.Tensor | FourierTable]:
     """Return the feature tables of two kernels, with independent seeds for A and B."""
     if a.kind == "cosine":
         wide = n_features or 3000
         return cosine_features(a, wide, seed=seed), cosine_features(b, wide, seed=seed + 1)
     count = n_features or 1000
     return (
-        fourier_features(a, count, seed=seed, orthogonal=orthogonal),
-        fourier_features(b, count, seed=seed + 1, orthogonal=orthogonal),
+        fourier_table(a, count, seed=seed, orthogonal=orthogonal),
+        fourier_table(b, count, seed=seed + 1, orthogonal=orthogonal),
     )
 
 
@@ -122,8 +122,8 @@ def spec_dense(
 
 
 def spec_features(
-    phi_a: np.ndarray | torch.Tensor,
-    phi_b: np.ndarray | torch.Tensor,
+    phi_a: Features,
+    phi_b: Features,
     *,
     eta: float = 1.0,
     n_directions: int = 10,

@@ -18,6 +18,8 @@ from core.contrast.types import Cluster, Similarity
 LEAST, MOST = 8, 200  # sizes of a set, unless asked otherwise
 _POOL = 3000  # rows from which random sets are drawn
 _RANDOM_SETS = 500
+# Above so many samples the rows outside a set are compared by blocks.
+_ONE_BLOCK, _NEAR_ROWS = 10_000, 8192
 
 
 def orient(directions: np.ndarray) -> np.ndarray:
@@ -215,6 +217,16 @@ def neighbours_of_set(
     With the reference's kernel: what the reference mixes the set with.
     """
     outside = np.setdiff1d(np.arange(similarity.n), rows)
-    mean = np.asarray(similarity.block(outside, rows), dtype=np.float64).mean(axis=1)
+    # Of few samples one block, whose bits stored results hold; of many the rows' copy is large.
+    step = len(outside) if similarity.n <= _ONE_BLOCK else _NEAR_ROWS
+    mean = np.concatenate(
+        [
+            np.asarray(similarity.block(outside[at : at + step], rows), dtype=np.float64).mean(
+                axis=1
+            )
+            for at in range(0, len(outside), max(step, 1))
+        ]
+        or [np.empty(0)]
+    )
     order = np.argsort(-mean, kind="stable")[:count]
     return outside[order], mean[order]

@@ -14,6 +14,7 @@ from core.contrast.types import EPSILON_MODES
 from core.device import one_thread
 from core.errors import BadInput
 from core.linalg.kernels import Kernel, leading_eigenvalue
+from core.linalg.random_features import FourierTable
 
 Matrix = np.ndarray | torch.Tensor
 
@@ -38,7 +39,7 @@ class MatrixSimilarity:
 class FeatureSimilarity:
     """The kernel of a table of features."""
 
-    phi: Matrix
+    phi: Matrix | FourierTable
 
     @property
     def n(self) -> int:

@@ -18,6 +18,9 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import dsyrk
 
 from core.errors import BadInput
+from core.linalg.random_features import FourierTable
+
+Features = np.ndarray | torch.Tensor | FourierTable
 
 _ROWS = 4096
 _DROP = 1e-12  # pivots below this share of the largest are rounding
@@ -49,7 +52,7 @@ class Reduction:
         return self.back @ y[: self.rank]
 
 
-def gram(phi_a: np.ndarray | torch.Tensor, phi_b: np.ndarray | torch.Tensor) -> np.ndarray:
+def gram(phi_a: Features, phi_b: Features) -> np.ndarray:
     """Return [Pa Pb]' [Pa Pb], shape (m, m), summed in float64 over blocks of rows.
 
     On the CPU by BLAS syrk (half the products of a general multiplication).
@@ -61,18 +64,17 @@ def gram(phi_a: np.ndarray | torch.Tensor, phi_b: np.ndarray | torch.Tensor) -> 
             both = torch.cat([phi_a[at : at + _ROWS], phi_b[at : at + _ROWS]], 1).double()
             total += both.T @ both
         return total.cpu().numpy()
-    left, right = np.asarray(phi_a), np.asarray(phi_b)
     out = np.zeros((d1 + d2, d1 + d2), order="F")
     block = np.empty((_ROWS, d1 + d2))
-    for at in range(0, len(left), _ROWS):
-        rows = block[: min(_ROWS, len(left) - at)]
-        rows[:, :d1] = left[at : at + _ROWS]
-        rows[:, d1:] = right[at : at + _ROWS]
+    for at in range(0, len(phi_a), _ROWS):
+        rows = block[: min(_ROWS, len(phi_a) - at)]
+        rows[:, :d1] = _host(phi_a[at : at + _ROWS])
+        rows[:, d1:] = _host(phi_b[at : at + _ROWS])
         out = dsyrk(1.0, rows.T, beta=1.0, c=out, overwrite_c=True)
     return out + np.triu(out, 1).T
 
 
-def reduce(phi_a: np.ndarray | torch.Tensor, phi_b: np.ndarray | torch.Tensor) -> Reduction:
+def reduce(phi_a: Features, phi_b: Features) -> Reduction:
     """Reduce two feature tables to their joint range.
 
     Parameters
@@ -115,9 +117,7 @@ def _framed(matrix: np.ndarray, null: bool) -> np.ndarray:
     return np.pad(matrix, (0, 1)) if null else matrix
 
 
-def lift(
-    phi_a: np.ndarray | torch.Tensor, phi_b: np.ndarray | torch.Tensor, u: np.ndarray
-) -> np.ndarray:
+def lift(phi_a: Features, phi_b: Features, u: np.ndarray) -> np.ndarray:
     """Return Phi u for weights u of shape (m, k): the directions over the samples, (n, k)."""
     d1 = phi_a.shape[1]
     out = np.empty((len(phi_a), u.shape[1]))

@@ -30,9 +30,9 @@ from core.contrast.sequence import Direction, Progress, solve_sequence, solve_se
 from core.contrast.types import KodaResult, Similarity
 from core.device import pick_device
 from core.errors import BadInput
-from core.linalg.kernels import DENSE_LIMIT, Kernel, Table, make_kernel
+from core.linalg.kernels import DENSE_LIMIT, EXACT_LIMIT, Kernel, Table, make_kernel
+from core.linalg.random_features import FourierTable
 
-EXACT_LIMIT = 10_000  # above this the Gaussian kernel is approximated by random features
 DEFAULT_FREQUENCIES = 1000
 
 
@@ -233,8 +233,8 @@ def koda_dense(
 
 
 def koda_features(
-    phi_a: Matrix,
-    phi_b: Matrix,
+    phi_a: Matrix | FourierTable,
+    phi_b: Matrix | FourierTable,
     *,
     epsilon: float = 2.0,
     epsilon_mode: str = "floor",

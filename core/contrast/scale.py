@@ -20,6 +20,7 @@ from core.contrast.types import ScalePoint
 from core.errors import BadInput
 from core.linalg.kernels import (
     DENSE_LIMIT,
+    EXACT_LIMIT,
     Kernel,
     LeadingValues,
     leading_eigenvalue,
@@ -40,7 +41,7 @@ class Scale:
     target, reference : Kernel
         On all rows.
     group_size : float
-        lmax(K_A), raw, on all rows.
+        lmax(K_A), raw, on all rows; nan above 10,000, where it would take n^2 products.
     path : tuple of ScalePoint
         What each group size gave (on the rows of the search).
     note : str
@@ -131,7 +132,9 @@ def automatic_scale(
     best, note = _choose(path)
     kernel_a, kernel_b = target.with_factor(best.factor_a), reference.with_factor(best.factor_b)
     whole = len(rows) == target.n
-    size = best.group_size if whole else leading_eigenvalue(kernel_a, tol=1e-4, seed=seed)
+    size = best.group_size if whole else float("nan")
+    if not whole and target.n <= EXACT_LIMIT:
+        size = leading_eigenvalue(kernel_a, tol=1e-4, seed=seed)
     if not whole:
         note = f"{note} The scale was chosen on {len(rows):,} of {target.n:,} rows.".strip()
     return Scale(kernel_a, kernel_b, size, tuple(path), note)

@@ -73,7 +73,9 @@ def compute_piece(
     directions = directions_table(found, clusters, (pair[0], pair[1]), items)
     summary = {
         "n": len(items),
-        "group_size": float(scale.group_size),
+        "group_size": float(
+            scale.group_size if np.isfinite(scale.group_size) else found.group_size
+        ),
         "epsilon": float(found.epsilon),
         "worst_rel_gap": float(np.nanmax(found.relative_gap)),
         "certified": all(s not in ("not certified", "infeasible") for s in found.status),

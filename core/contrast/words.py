@@ -109,7 +109,8 @@ class Vocabulary:
         n_out = everything - n_in
         scored = []
         for word, count in inside.items():
-            if count < max(2.0, _LEAST_SHARE * len(rows)):
+            # A word that is the only one there is ("row 17") sets nothing apart.
+            if count < max(2.0, _LEAST_SHARE * len(rows)) or total[word] == everything:
                 continue
             prior = _PRIOR * total[word] / everything
             y_in, y_out = count + prior, total[word] - count + prior

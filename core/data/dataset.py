@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from core.workspace.blobs import BlobStore
 
 KINDS = ("image", "text")
+#: How the source of a dataset begins whose items came as features.
+FEATURES_FORM = "features with a"
 TEXT_COLUMNS = ("sha256", "label", "domain", "split", "caption")
 
 
@@ -58,6 +60,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return self.n
+
+    @property
+    def of_features(self) -> bool:
+        """The items came as features: captions say something of them and were never read."""
+        return str(self.meta.get("source", "")).startswith(FEATURES_FORM)
 
     @cached_property
     def items(self) -> pd.DataFrame:

@@ -154,4 +154,8 @@ STUDIES: tuple[AnalysisRecipe, ...] = (
     AnalysisRecipe("stitching-study", "stitching-study"),
     AnalysisRecipe("contrast-study", "contrast-study"),
     AnalysisRecipe("transfer-study", "transfer-study"),
+    # What the Transfer page offers on demand, laid ready for the target it opens with.
+    AnalysisRecipe("transfer-truth", "transfer-truth"),
+    AnalysisRecipe("transfer-robustness", "transfer-robustness"),
+    AnalysisRecipe("transfer-classes", "transfer-classes"),
 )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from core.data.dataset import FEATURES_FORM
 from core.data.feature_files import open_features
 from core.data.feature_import import Progress, import_features
 from core.data.importers.limits import ImportLimits
@@ -44,7 +45,7 @@ class _Named(Source):
 
     def __init__(self, base: Source) -> None:
         super().__init__(base.title, base.limits)
-        self.form = f"features with a {base.form}"
+        self.form = f"{FEATURES_FORM} {base.form}"
         self.columns = [*base.columns, NAME]
         self.facts, self.classes = base.facts, base.classes
         self.notes = [*base.notes, _NOTE]

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from core.workspace import Workspace
 
 PREFIX = "imported/"
+#: The one slash a name may have: features of a registered model take its place in a study.
+LIBRARIES = ("timm/", "torchvision/", "transformers/", "open_clip/")
 BLOCK = 4096
+_TOWERS = ("image", "text")  # the ends of a dual encoder's two names
+
 Progress = Callable[[float, str], None]
 
 
@@ -147,7 +151,8 @@ def import_features(
     path : path
         .npy, .npz, .safetensors, .parquet, .h5 or .hdf5.
     name : str
-        Letters, digits, dots, dashes: the model's name.
+        Letters, digits, dots, dashes: the model's name. The id of a registered model, as in
+        ``timm/resnet18.a1_in1k``, lets its features count for it in a population study.
     in_order : bool
         The rows are the dataset's items in their order; needed when the file has no ids.
     ids : str
@@ -284,18 +289,21 @@ def _store(
 
 def _model_name(name: str) -> str:
     plain = unicodedata.normalize("NFC", name.removeprefix(PREFIX).strip())
-    allowed = plain.replace("-", "").replace("_", "").replace(".", "")
+    library = next((given for given in LIBRARIES if plain.startswith(given)), "")
+    bare = plain.removeprefix(library)
+    allowed = bare.replace("-", "").replace("_", "").replace(".", "")
     if (
-        not plain
-        or not allowed.isalnum()
+        not allowed.isalnum()
         or len(plain) > 80
         or len(plain.encode()) > 160
-        or plain[0] == "."
+        or bare[0] == "."
+        or (library and bare in _TOWERS)
         or ".." in plain
     ):
         raise BadInput(
             f"name={name[:100]!r} cannot name a model.",
-            "Use letters, digits, dots, dashes and underscores, at most 80; the first is no dot.",
+            "Use letters, digits, dots, dashes and underscores, at most 80; the first is no dot. "
+            "A slash only after a library, as in timm/resnet18.",
         )
     return f"{PREFIX}{plain}"
 

@@ -69,6 +69,20 @@ def safe_first(name: str) -> list[str]:
     return [f"{name.rpartition('.')[0] or name}.safetensors", name]
 
 
+def revision_of(path: Path) -> str:
+    """Return the revision of a file in the hub's cache; another file's own name.
+
+    Examples
+    --------
+    >>> revision_of(Path("hub/models--a--b/snapshots/1f2e/model.safetensors"))
+    '1f2e'
+    >>> revision_of(Path("w.safetensors"))
+    'w.safetensors'
+    """
+    parts = path.parts
+    return parts[parts.index("snapshots") + 1] if "snapshots" in parts[:-1] else path.name
+
+
 def read_state(path: Path, model: str) -> dict[str, torch.Tensor]:
     """Return the tensors of a checkpoint file, on the CPU.
 

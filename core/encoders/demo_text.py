@@ -86,6 +86,7 @@ def load_minilm(
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("mean", "cls"),
         device=device,
+        length=lambda text: (len(tokenizer(text, verbose=False)["input_ids"]), MAX_TOKENS),
     )
 
 
@@ -165,6 +166,10 @@ class MiniLMInt8(OneByOne):
         )
         self._tokenizer = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
         self._session = _session(model)
+
+    def length(self, text: str) -> tuple[int, int]:
+        """Return how many tokens a text has and how many are read."""
+        return len(self._tokenizer(text, verbose=False)["input_ids"]), MAX_TOKENS
 
     def _one(self, text: str) -> np.ndarray:
         tokens = self._tokenizer(

@@ -62,6 +62,10 @@ class LitTower:
         )
         self.transform = {"towers": {t.info.id: [layer, t.transform] for t, layer in towers}}
         self._towers = list(towers)
+        #: Of the tower that cuts long texts, where one does.
+        self.length = next(
+            filter(None, (getattr(tower, "length", None) for tower, _ in towers)), None
+        )
         side = info.modality
         self._mean, self._scale = tensors[f"{side}.mean"], tensors[f"{side}.scale"]
         self._weight, self._bias = tensors[f"{side}.weight"], tensors[f"{side}.bias"]

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.encoders.base import TorchEncoder, stack, tensors_digest, with_layers
-from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state, safe_first
+from core.encoders.checkpoints import (
+    does_not_fit,
+    hub_file,
+    quiet,
+    read_state,
+    revision_of,
+    safe_first,
+)
 from core.encoders.demo_text import as_text
 from core.encoders.timm_adapter import _widths
 from core.encoders.transforms import LibraryTransform, of_library
@@ -51,15 +58,16 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         )
     arch, _, tag = body.partition(":")
     with quiet():
-        module, preprocess = _model(arch, tag, info.id)
+        module, preprocess, source = _model(arch, tag, info.id)
         module = module.eval().to(device)
         info = replace(info, modality=side, pair=f"open_clip/{body}")
         if side == "image":
-            return _image(info, module, preprocess, device)
-        return _text(info, module, f"local-dir:{tag}" if arch == "local-dir" else arch, device)
+            return _image(info, module, preprocess, device, revision_of(source))
+        named = f"local-dir:{tag}" if arch == "local-dir" else arch
+        return _text(info, module, named, device, revision_of(source))
 
 
-def _model(arch: str, tag: str, model: str) -> tuple[Any, dict[str, Any]]:
+def _model(arch: str, tag: str, model: str) -> tuple[Any, dict[str, Any], Path]:
     import open_clip
 
     config: dict[str, Any] = {}
@@ -70,7 +78,7 @@ def _model(arch: str, tag: str, model: str) -> tuple[Any, dict[str, Any]]:
                 f"{model}: looked for {folder / 'open_clip_config.json'}.",
                 "Name a folder saved by open_clip.",
             )
-        source, pretrained = f"local-dir:{tag}", None
+        source, pretrained, path = f"local-dir:{tag}", None, folder
     else:
         path, config = _checkpoint(open_clip, arch, tag, model)
         source, pretrained = arch, str(path)
@@ -85,7 +93,7 @@ def _model(arch: str, tag: str, model: str) -> tuple[Any, dict[str, Any]]:
     known = dict(getattr(module.visual, "preprocess_cfg", {}) or {})
     known.update({k: config[k] for k in ("mean", "std", "interpolation", "resize_mode")
                   if k in config})  # fmt: skip
-    return module, known
+    return module, known, path
 
 
 def _checkpoint(open_clip: Any, arch: str, tag: str, model: str) -> tuple[Path, dict[str, Any]]:
@@ -120,8 +128,19 @@ def _checkpoint(open_clip: Any, arch: str, tag: str, model: str) -> tuple[Path, 
     return path, config
 
 
+def _activation(tower: Any) -> dict[str, str]:
+    """Return which GELU a tower runs: OpenAI's weights were trained with the quick one."""
+    kinds = {type(part).__name__ for part in tower.modules()}
+    found = sorted(kinds & {"QuickGELU", "GELU"})
+    return {"activation": " and ".join(found)} if found else {}
+
+
 def _image(
-    info: EncoderInfo, module: Any, preprocess: dict[str, Any], device: torch.device
+    info: EncoderInfo,
+    module: Any,
+    preprocess: dict[str, Any],
+    device: torch.device,
+    revision: str,
 ) -> TorchEncoder:
     transform = _transform(module, preprocess, info.id)
     blocks = hasattr(module.visual, "transformer") and hasattr(module, "forward_intermediates")
@@ -144,8 +163,8 @@ def _image(
         with_layers(info, _widths(forward, transform, "cls"), "joint"),
         forward,
         prepare=transform,
-        transform=transform.describe(),
-        revision="",
+        transform={**transform.describe(), **_activation(module.visual)},
+        revision=revision,
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("cls", "mean") if blocks else ("joint",),
         device=device,
@@ -164,7 +183,9 @@ def _transform(module: Any, preprocess: dict[str, Any], model: str) -> LibraryTr
     )
 
 
-def _text(info: EncoderInfo, module: Any, source: str, device: torch.device) -> TorchEncoder:
+def _text(
+    info: EncoderInfo, module: Any, source: str, device: torch.device, revision: str
+) -> TorchEncoder:
     import open_clip
     import torch
 
@@ -202,8 +223,9 @@ def _text(info: EncoderInfo, module: Any, source: str, device: torch.device) -> 
         forward,
         prepare=as_text,
         transform={"tokenizer": type(tokenizer).__name__,
-                   "max_tokens": int(getattr(tokenizer, "context_length", 0) or 0)},
-        revision="",
+                   "max_tokens": int(getattr(tokenizer, "context_length", 0) or 0),
+                   **_activation(getattr(module, "transformer", module))},
+        revision=revision,
         weights_digest=tensors_digest(module.state_dict()),
         poolings=("end", "mean") if blocks else ("joint",),
         device=device,

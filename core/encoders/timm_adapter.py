@@ -22,7 +22,14 @@ from core.encoders.base import (
     tensors_digest,
     with_layers,
 )
-from core.encoders.checkpoints import does_not_fit, hub_file, quiet, read_state, safe_first
+from core.encoders.checkpoints import (
+    does_not_fit,
+    hub_file,
+    quiet,
+    read_state,
+    revision_of,
+    safe_first,
+)
 from core.encoders.transforms import LibraryTransform, of_library
 from core.errors import NotFound
 from core.types import EncoderInfo
@@ -65,7 +72,7 @@ def load(info: EncoderInfo, name: str, device: torch.device) -> TorchEncoder:
         forward,
         prepare=transform,
         transform=transform.describe(),
-        revision=str(path.name),
+        revision=revision_of(path),
         weights_digest=tensors_digest(module.state_dict()),
         poolings=poolings,
         device=device,
@@ -139,8 +146,9 @@ def _layers(module: Any, x: torch.Tensor, pooling: str) -> dict[str, torch.Tenso
     if not hasattr(module, "forward_intermediates"):
         final = module.forward_features(x)
     elif _has_tokens(module):
+        # Asked for tokens it does not have, one family of timm fails.
         final, states = module.forward_intermediates(
-            x, output_fmt="NLC", return_prefix_tokens=True, norm=False
+            x, output_fmt="NLC", return_prefix_tokens=module.num_prefix_tokens > 0, norm=False
         )
         for number, state in enumerate(states, start=1):
             patches, prefix = state if isinstance(state, tuple) else (state, None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.encoders.base import Encoder, Layers, choose_layers, choose_pooling
+from core.encoders.demo_text import as_text
 from core.errors import BadInput, UserError
 from core.extract.batches import Batch, Reader
 from core.extract.forecast import forecast, refuse_if_too_large
@@ -153,7 +154,7 @@ def _cut_texts(data: Dataset, encoder: Encoder) -> dict[str, Any]:
     length = getattr(encoder, "length", None)
     if length is None or encoder.info.modality != "text":
         return {}
-    found = {text: length(text) for text in set(data.texts("caption")) if text.strip()}
+    found = {text: length(as_text(text)) for text in set(data.texts("caption")) if text.strip()}
     long = sum(found[t][0] > found[t][1] for t in data.texts("caption") if t in found)
     return {"cut_texts": {"n": long, "limit": next(iter(found.values()))[1] if found else 0}}
 

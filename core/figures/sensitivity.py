@@ -92,7 +92,9 @@ def elasticity(found: pd.DataFrame, metric: str) -> go.Figure:
 
 def ridge_gain(population: Population, dataset: str) -> go.Figure:
     """Draw what a ridge of 1e-2 gains over none against the condition number, a point a model."""
-    rows = population.table[population.table["dataset"] == dataset]
+    columns = ["model", "architecture", "d", "n_train", "condition_number", "linear.0",
+               "linear.0.01"]  # fmt: skip
+    rows = population.table.loc[population.table["dataset"] == dataset, columns]
     kappa = rows["condition_number"].astype(float)
     rows = rows[np.isfinite(kappa) & (kappa > 0)]
     if rows.empty:

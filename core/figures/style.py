@@ -8,6 +8,7 @@ through; every colour below reads on white and on near-black. A figure built wit
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,8 @@ DIVERGING: list[list[float | str]] = [
 GRID = "rgba(128,134,145,0.18)"
 LINE = "rgba(128,134,145,0.55)"
 FONT = 'Source Sans, "Source Sans 3", "Segoe UI", Helvetica, Arial, sans-serif'
+
+_AXIS = re.compile(r"[xy]axis\d*")
 
 # Pixels a title takes inside a figure; the page lifts it out and takes them back.
 TITLE_ROOM = 34
@@ -133,18 +136,18 @@ def layout(
     toolbar : bool
         Keep room on top for the mode bar and put the legend below: for selectable figures.
     """
-    fig.update_layout(
-        height=height,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 13},
-        colorway=list(OKABE_ITO),
-        hovermode=hover,
-        hoverdistance=12,
-        hoverlabel={"font": {"family": FONT, "size": 13}, "align": "left"},
-        margin={"l": 8, "r": 12, "t": _top(title, toolbar), "b": 8},
-        showlegend=legend,
-        legend={
+    look: dict[str, Any] = {
+        "height": height,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13},
+        "colorway": list(OKABE_ITO),
+        "hovermode": hover,
+        "hoverdistance": 12,
+        "hoverlabel": {"font": {"family": FONT, "size": 13}, "align": "left"},
+        "margin": {"l": 8, "r": 12, "t": _top(title, toolbar), "b": 8},
+        "showlegend": legend,
+        "legend": {
             "orientation": "h",
             "yanchor": "bottom",
             "y": 1.01,
@@ -155,41 +158,64 @@ def layout(
             "font": {"size": 12},
             "bgcolor": "rgba(0,0,0,0)",
         },
-        modebar={"bgcolor": "rgba(0,0,0,0)", "color": LINE, "activecolor": ROLE["accent"]},
-        dragmode="pan",
-        uirevision="keep",
-    )
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": LINE, "activecolor": ROLE["accent"]},
+        "dragmode": "pan",
+        "uirevision": "keep",
+    }
     if toolbar:
-        fig.update_layout(legend={"yref": "container", "y": 0.0, "yanchor": "bottom"})
+        look["legend"] |= {"yref": "container", "y": 0.0}
     if title:
-        fig.update_layout(
-            title={
-                "text": title,
-                "x": 0.0,
-                "xref": "container",
-                "xanchor": "left",
-                "y": 1.0,
-                "yref": "container",
-                "yanchor": "top",
-                "pad": {"l": 8, "t": 8},
-                "font": {"size": 15},
-            }
-        )
-    fig.update_xaxes(**_axis())
-    fig.update_yaxes(**_axis())
-    if x:
-        fig.update_xaxes(title={"text": x, "standoff": 8, "font": {"size": 13}})
-    if y:
-        fig.update_yaxes(title={"text": y, "standoff": 22, "font": {"size": 13}})
+        look["title"] = {
+            "text": title,
+            "x": 0.0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1.0,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"l": 8, "t": 8},
+            "font": {"size": 15},
+        }
+    for name in fig.layout:
+        if _AXIS.fullmatch(name):
+            look[name] = _axis(x, 8) if name[0] == "x" else _axis(y, 22)
+    return _dressed(fig, look)
+
+
+def _dressed(fig: go.Figure, look: dict[str, Any]) -> go.Figure:
+    """Merge a look into the layout.
+
+    Each part is merged here and set whole: plotly's own update resolves and checks every leaf
+    by its path, which took ten times as long and most of a page's redraw.
+    """
+    whole = {}
+    for name, part in look.items():
+        held = fig.layout[name]
+        kept = held.to_plotly_json() if hasattr(held, "to_plotly_json") else None
+        whole[name] = _merged(kept, part) if isinstance(kept, dict) else part
+    fig.update_layout(whole, overwrite=True)
     return fig
+
+
+def _merged(held: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return both, the new one's leaves first."""
+    out = dict(held)
+    for name, value in new.items():
+        old = out.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            out[name] = _merged(old, value)
+        else:
+            out[name] = value
+    return out
 
 
 def _top(title: str, toolbar: bool) -> int:
     return 10 + (TITLE_ROOM if title else 0) + (24 if toolbar else 0)
 
 
-def _axis() -> dict[str, Any]:
-    return {
+def _axis(title: str, standoff: int) -> dict[str, Any]:
+    named = {"title": {"text": title, "standoff": standoff, "font": {"size": 13}}} if title else {}
+    return named | {
         "gridcolor": GRID,
         "linecolor": LINE,
         "zerolinecolor": LINE,

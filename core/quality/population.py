@@ -272,6 +272,34 @@ class Correlations:
         return pd.DataFrame(out)
 
 
+def agreement(population: Population, dataset: str, metrics: Sequence[str]) -> np.ndarray:
+    """Return the rank correlations of metrics among themselves on one data set.
+
+    Parameters
+    ----------
+    population : Population
+    dataset : str
+        One of its data sets.
+    metrics : sequence of str
+        M columns.
+
+    Returns
+    -------
+    ndarray of float64, shape (M, M)
+        Each pair over the models that have both; NaN for fewer than eight of them and for a
+        constant column. No interval: the matrix says which metrics are one, not how surely.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"dataset": "a", "x": range(9), "y": range(9, 0, -1)})
+    >>> agreement(Population("nine", rows, {"a": "A"}, {}), "a", ["x", "y"])[0]
+    array([ 1., -1.])
+    """
+    rows = population.table.loc[population.table["dataset"] == dataset, list(metrics)]
+    found = rows.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+    return found.corr(method="spearman", min_periods=FEWEST_MODELS).to_numpy(dtype=np.float64)
+
+
 def correlation_row(found: SpearmanBootstrap | None) -> dict[str, Any]:
     """Return rho, lo, hi, p, n, n_clusters and status of a cell; NaN and "n/a" without one."""
     nan = float("nan")

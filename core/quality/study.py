@@ -10,6 +10,7 @@ Axes: n models, G families, B resamples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -179,21 +180,27 @@ def simpson_check(correlations: pd.DataFrame, *, within: Sequence[str]) -> pd.Da
         metric, target, pooled, within (mean weighted by n), n_strata, reversed: True where
         the two have opposite signs.
     """
+    # One record a cell: a frame for every metric would cost more than all the rest of a redraw.
+    groups: dict[tuple[str, str], list[dict[Any, Any]]] = {}
+    columns = ["metric", "target", "stratum", "rho", "n"]
+    for cell in correlations[columns].to_dict("records"):
+        groups.setdefault((cell["metric"], cell["target"]), []).append(cell)
+    wanted = set(within)
     rows = []
-    for (metric, target), cells in correlations.groupby(["metric", "target"], sort=False):
-        pooled = cells.loc[cells["stratum"] == "All", "rho"]
-        inner = cells[cells["stratum"].isin(list(within)) & cells["rho"].notna()]
-        if pooled.empty or inner.empty or not np.isfinite(pooled.iloc[0]):
+    for (metric, target), cells in groups.items():
+        pooled = [c["rho"] for c in cells if c["stratum"] == "All"]
+        inner = [c for c in cells if c["stratum"] in wanted and np.isfinite(c["rho"])]
+        if not pooled or not inner or not np.isfinite(pooled[0]):
             continue
-        mean = float(np.average(inner["rho"], weights=inner["n"]))
+        mean = float(np.average([c["rho"] for c in inner], weights=[c["n"] for c in inner]))
         rows.append(
             {
                 "metric": metric,
                 "target": target,
-                "pooled": float(pooled.iloc[0]),
+                "pooled": float(pooled[0]),
                 "within": mean,
                 "n_strata": len(inner),
-                "reversed": bool(pooled.iloc[0] * mean < 0),
+                "reversed": bool(pooled[0] * mean < 0),
             }
         )
     return pd.DataFrame(

@@ -24,6 +24,7 @@ from core.radar.pairing import generator
 from core.radar.states import (
     DomainLike,
     as_domain,
+    as_sources,
     constant_transitions,
     project_states,
     transition_name,
@@ -82,7 +83,7 @@ def radar_score(
     True
     """
     config = RadarConfig(direction=direction, **options)
-    study = _Study(as_domain(target, "target"), _as_sources(blend), config)
+    study = _Study(as_domain(target, "target"), as_sources(blend), config)
     return study.score(tuple(study.sources))
 
 
@@ -120,7 +121,7 @@ def rank_blends(
     began = time.perf_counter()
     report = progress or (lambda _fraction, _message: None)
     config = RadarConfig(**options)
-    study = _Study(as_domain(target, "target"), _as_sources(sources), config, report)
+    study = _Study(as_domain(target, "target"), as_sources(sources), config, report)
     exhaustive = len(study.sources) <= MOST_EXHAUSTIVE
     results: dict[str, RadarResult] = {}
     if exhaustive:
@@ -130,6 +131,12 @@ def rank_blends(
             results[blend_name(members)] = study.score(members)
     else:
         _greedy(study, results, report)
+    return _ranking(study, results, exhaustive, began)
+
+
+def _ranking(
+    study: _Study, results: dict[str, RadarResult], exhaustive: bool, began: float
+) -> BlendRanking:
     table = _table(results, study)
     anchors = {
         name: np.stack([d[0].pairs.anchor, d[0].pairs.within, d[0].pairs.cross], axis=1)[
@@ -139,9 +146,49 @@ def rank_blends(
     }
     warnings = next(iter(results.values())).warnings
     return BlendRanking(
-        table, results, anchors, study.target.name, config, exhaustive,
+        table, results, anchors, study.target.name, study.config, exhaustive,
         time.perf_counter() - began, warnings,
     )  # fmt: skip
+
+
+def score_blends(
+    target: DomainLike,
+    sources: Sequence[DomainLike] | Mapping[str, DomainLike],
+    blends: Sequence[Sequence[str]],
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> BlendRanking:
+    """Score the named blends only: for densities that take seconds each.
+
+    Parameters
+    ----------
+    target, sources, progress, **options
+        As :func:`rank_blends`.
+    blends : sequence of member names
+
+    Returns
+    -------
+    BlendRanking
+        The same numbers as :func:`rank_blends` gives for these blends.
+
+    Raises
+    ------
+    BadInput
+        As :func:`rank_blends`; no blend, or a member that is not a source.
+    """
+    began = time.perf_counter()
+    report = progress or (lambda _fraction, _message: None)
+    study = _Study(as_domain(target, "target"), as_sources(sources), RadarConfig(**options), report)
+    unknown = sorted({name for members in blends for name in members} - set(study.sources))
+    if unknown or not blends or not all(blends):
+        what = f"names {unknown[0]!r}" if unknown else "holds no blend, or an empty one"
+        raise BadInput(f"blends {what}.", f"Known sources: {', '.join(study.sources)}.")
+    results: dict[str, RadarResult] = {}
+    for index, members in enumerate(blends):
+        report(0.5 + 0.5 * index / len(blends), f"Scoring blend {index + 1} of {len(blends)}")
+        results[blend_name(members)] = study.score(tuple(members))
+    return _ranking(study, results, False, began)
 
 
 def _greedy(study: _Study, results: dict[str, RadarResult], report: Progress) -> None:
@@ -174,30 +221,6 @@ def _table(results: Mapping[str, RadarResult], study: _Study) -> pd.DataFrame:
     frame = pd.DataFrame(rows).sort_values(["score", "blend"], kind="stable", ignore_index=True)
     frame["rank"] = np.arange(1, len(frame) + 1)
     return frame
-
-
-def _as_sources(value: Any) -> list[Domain]:
-    """Return the members as domains, sorted by name."""
-    if isinstance(value, Mapping):
-        members = [as_domain(item, name) for name, item in value.items()]
-    elif isinstance(value, list | tuple) and not _is_states(value):
-        members = [as_domain(item) for item in value]
-    else:
-        members = [as_domain(value)]
-    if not members:
-        raise BadInput("The blend is empty.", "Give at least one source domain.")
-    names = [domain.name for domain in members]
-    if len(set(names)) < len(names):
-        # Nameless copies of the same data are told apart by their place.
-        members = [
-            Domain(d.layers, d.labels, f"{d.name} #{index}", d.layer_names)
-            for index, d in enumerate(members)
-        ]
-    return sorted(members, key=lambda domain: domain.name)
-
-
-def _is_states(value: Sequence[Any]) -> bool:
-    return all(isinstance(item, np.ndarray) and item.ndim == 2 for item in value) and bool(value)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ have the same width. What cannot be used is listed with its reason, never silent
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,41 @@ def as_domain(
         raise BadInput(f"labels of {name!r} have shape {marks.shape}, expected ({n},).")
     names = names or tuple(f"state {index}" for index in range(len(states)))
     return Domain(tuple(states), marks, name or _fingerprint(states), tuple(names))
+
+
+def as_sources(value: Any) -> list[Domain]:
+    """Return the members of a blend as domains, sorted by name.
+
+    Parameters
+    ----------
+    value : domain-like, or a sequence or mapping of them
+        A list of 2-D arrays is the states of one domain.
+
+    Raises
+    ------
+    BadInput
+        No member, or one that :func:`as_domain` refuses.
+    """
+    if isinstance(value, Mapping):
+        members = [as_domain(item, name) for name, item in value.items()]
+    elif isinstance(value, list | tuple) and not _is_states(value):
+        members = [as_domain(item) for item in value]
+    else:
+        members = [as_domain(value)]
+    if not members:
+        raise BadInput("The blend is empty.", "Give at least one source domain.")
+    names = [domain.name for domain in members]
+    if len(set(names)) < len(names):
+        # Nameless copies of the same data are told apart by their place.
+        members = [
+            Domain(d.layers, d.labels, f"{d.name} #{index}", d.layer_names)
+            for index, d in enumerate(members)
+        ]
+    return sorted(members, key=lambda domain: domain.name)
+
+
+def _is_states(value: Sequence[Any]) -> bool:
+    return all(isinstance(item, np.ndarray) and item.ndim == 2 for item in value) and bool(value)
 
 
 def choose_states(names: Sequence[str], layers: str | Sequence[str | int]) -> list[int]:

@@ -1,8 +1,13 @@
-"""The analysis "transfer-study": every encoder and target, every blend and measure.
+"""The analysis "transfer-study": where RADAR foretells the gain on real encoders, and where not.
 
-Does RADAR (arXiv 2605.23028) foretell which sources help? For every target domain all blends
-of the sources are trained and scored; each measure's order is correlated with the measured
-gain, and averaged over targets. Sources never hold a concept of the target's test items.
+RADAR, arXiv 2605.23028, sections 3 and 4 of the paper rank blends by one divergence; which layers,
+geometry, direction, density and labels it takes is not known to us. So every choice is tried, on
+drawing styles under every image encoder and on languages under every text encoder: all targets,
+all blends, every baseline, gains measured over seeds. A configuration is judged on targets that
+had no part in its choice (leave one domain out).
+
+A piece is one encoder with one target (:mod:`core.radar.study_pieces`) and is kept when it is
+done: a study that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -10,11 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from core.device import single_threaded
 from core.errors import BadInput, NotFound
-from core.radar.study_pieces import CONFIGURATIONS, piece
+from core.radar.study_pieces import CONFIGS, piece
 from core.results import Result
 from core.types import LeftOut
 
@@ -28,102 +31,122 @@ DEFAULTS: dict[str, Any] = {
     "dataset": "",
     "datasets": [],
     "models": [],
-    # Sliced transport takes as long as all the others together: by name only.
-    "configurations": [name for name in CONFIGURATIONS if name != "sliced transport"],
-    "most_sources": 5,  # of more domains, the next five by name after the target, in a circle
+    "domains": ["de", "en", "es", "ja", "ru", "zh"],
+    "targets": [],
+    "configs": [name for name in CONFIGS if name != "mixture"],
+    "slow_configs": ["mixture"],
+    "slow_models": ["demo/vit-s14", "demo/minilm-l6"],
+    "measures": [],
+    "slow_measures": ["otdd"],
     "n_pairs": 1_000,
     "repeats": 2,
     "gain_per_class": 6,
-    "gain_seeds": 3,
+    "gain_seeds": 4,
     "gain_c": 0.05,
+    "n_projections": 100,
     "seed": 0,
 }
-LEAST_DOMAINS = 4  # three sources make seven blends: fewer cannot rank
+SETS = ("emoji", "names", "clipart")
+# Three sources make seven blends: the fewest on which an order can be told from luck.
+LEAST_DOMAINS, MOST_DOMAINS = 4, 8
+_PIECE = (
+    "n_pairs", "repeats", "gain_per_class", "gain_seeds", "gain_c", "n_projections", "seed",
+)  # fmt: skip
 
 
 def resolve(workspace: Workspace, params: dict[str, Any]) -> dict[str, Any]:
-    """Check the parameters; empty ``datasets`` and ``models`` mean all there are.
+    """Check the parameters; empty ``datasets``, ``models`` and ``targets`` mean all there are.
 
     Raises
     ------
     BadInput
-        A number out of range, or an unknown configuration.
+        An unknown configuration or measure, or a number out of range.
     NotFound
-        No data set here has four domains, labels, a split and features.
+        A data set that is not here, or none with four domains and features.
     """
+    from core.transferability.measures import MEASURES
+
     full = {**DEFAULTS, **params}
-    for name in ("n_pairs", "repeats", "gain_per_class", "gain_seeds"):
+    for name in ("configs", "slow_configs"):
+        for config in full[name]:
+            if config not in CONFIGS:
+                raise BadInput(
+                    f"{name} holds {config!r}, which is not known.", f"Known: {', '.join(CONFIGS)}."
+                )
+    if "base" not in full["configs"]:
+        raise BadInput("configs lacks 'base'.", "Every configuration is compared with it.")
+    measures = list(full["measures"]) or [n for n, m in MEASURES.items() if not m.heavy]
+    for name in (*measures, *full["slow_measures"]):
+        if name not in MEASURES:
+            raise BadInput(f"{name!r} is not a measure.", f"One of: {', '.join(MEASURES)}.")
+    for name in (*_PIECE[:4], "n_projections"):
         if not isinstance(full[name], int) or full[name] < 1:
-            raise BadInput(f"{name}={full[name]!r}, expected a whole number of at least 1.")
-    if not 3 <= int(full["most_sources"]) <= 6:
-        raise BadInput(f"most_sources={full['most_sources']!r} must lie between 3 and 6.")
-    unknown = sorted(set(full["configurations"]) - set(CONFIGURATIONS))
-    if unknown:
-        raise BadInput(
-            f"configurations holds {unknown[0]!r}.", f"Known: {'; '.join(CONFIGURATIONS)}."
-        )
+            raise BadInput(
+                f"{name} must be a whole number of at least 1, got {full[name]!r}.",
+                f"The default is {DEFAULTS[name]}.",
+            )
+    there = workspace.dataset_names()
     asked = [full["dataset"]] if full["dataset"] else list(full["datasets"])
-    named = asked or workspace.dataset_names()
-    sets = [workspace.dataset(n).name for n in named]
-    sets = [name for name in sets if not _unfit(workspace, name)]
-    out = {**full, "dataset": "", "datasets": sets}
-    out["models"] = list(full["models"]) or sorted(
-        {entry["model"] for entry in workspace.features.list() if entry["dataset"] in sets}
-    )
+    sets = [workspace.dataset(n).name for n in asked] or [n for n in SETS if n in there]
+    models = sorted(full["models"] or {m for n in sets for m in encoders(workspace, n)})
+    out = {**full, "dataset": "", "datasets": sets, "models": models, "measures": measures}
     if not cases(workspace, out):
         raise NotFound(
-            "No data set here has four domains, labels, a split and features.",
-            "Recompute the demo's layers: `theodolite extract emoji --model demo/vit-s14 "
-            "--layers all`.",
+            f"No data set here has features and {LEAST_DOMAINS} domains or more.",
+            "Extract features: `theodolite extract emoji demo/vit-s14`.",
         )
     return out
 
 
-def _unfit(workspace: Workspace, name: str) -> str:
-    """Return why a data set cannot take part, or nothing."""
-    items = workspace.dataset(name).items
-    n_domains = len(set(items["domain"]) - {""})
-    if n_domains < LEAST_DOMAINS:
-        return (
-            f"{n_domains} domain{'s' * (n_domains != 1)}: fewer than {LEAST_DOMAINS} leave no "
-            "blends to rank"
-        )
-    if (items["label"] == "").any():
-        return "items without a label: no gain can be measured"
-    if not {"train", "test"} <= set(items["split"]):
-        return "no train and test split: no gain can be measured"
-    return ""
-
-
-def _reads(workspace: Workspace, model: str, dataset: str) -> bool:
-    """Whether an encoder reads what a data set holds; an imported one is taken at its word."""
+def encoders(workspace: Workspace, dataset: str) -> list[str]:
+    """Return every encoder of a data set that reads its kind, towers of dual encoders included."""
     from core.encoders.registry import describe
 
-    try:
-        about = describe(model, workspace)
-    except NotFound:
-        return True
-    return about.modality == workspace.dataset(dataset).kind
+    kind = workspace.dataset(dataset).kind
+    found = []
+    for model in sorted({e["model"] for e in workspace.features.list() if e["dataset"] == dataset}):
+        try:
+            about = describe(model, workspace)
+        except NotFound:
+            about = None
+        # Only of the packaged encoders is it known what they read (captions of pictures, say);
+        # any other is taken to be of this data set's kind.
+        if about is None or not model.startswith("demo/") or about.modality == kind:
+            found.append(model)
+    return found
+
+
+def domains_of(workspace: Workspace, dataset: str, params: dict[str, Any]) -> list[str]:
+    """Return the domains studied: those named in ``domains``, all where none is named."""
+    every = sorted(set(workspace.dataset(dataset).items["domain"]) - {""})
+    named = [name for name in every if name in params["domains"]]
+    return named or every
 
 
 def cases(workspace: Workspace, params: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parameters of every piece: data set, encoder, target and its sources."""
-    names = (
-        "configurations", "n_pairs", "repeats", "gain_per_class", "gain_seeds", "gain_c", "seed",
-    )  # fmt: skip
-    shared = {name: params[name] for name in names}
-    there = {(entry["dataset"], entry["model"]) for entry in workspace.features.list()}
+    """Return the parameters of every piece: data set, encoder, target."""
+    shared = {name: params[name] for name in _PIECE}
     found = []
     for dataset in params["datasets"]:
-        domains = sorted(set(workspace.dataset(dataset).items["domain"]) - {""})
-        for model in params["models"]:
-            # A caption is the same in every style: a text encoder would compare equal domains.
-            if (dataset, model) not in there or not _reads(workspace, model, dataset):
+        domains = domains_of(workspace, dataset, params)
+        if not LEAST_DOMAINS <= len(domains) <= MOST_DOMAINS:
+            continue
+        for model in encoders(workspace, dataset):
+            if model not in params["models"]:
                 continue
-            for at, target in enumerate(domains):
-                others = [*domains[at + 1 :], *domains[:at]][: params["most_sources"]]
-                case = {"dataset": dataset, "model": model, "target": target}
-                found.append({**case, "sources": sorted(others), **shared})
+            configs, measures = list(params["configs"]), list(params["measures"])
+            if model in params["slow_models"]:
+                configs += [name for name in params["slow_configs"] if name not in configs]
+                measures += [name for name in params["slow_measures"] if name not in measures]
+            found += [
+                {
+                    "dataset": dataset, "model": model, "target": target,
+                    "sources": [name for name in domains if name != target],
+                    "configs": configs, "measures": measures, **shared,
+                }
+                for target in domains
+                if not params["targets"] or target in params["targets"]
+            ]  # fmt: skip
     return found
 
 
@@ -135,58 +158,44 @@ def compute(
     Returns
     -------
     Result
-        Tables ``means`` (data set, encoder, measure: mean rho over targets, and its lowest and
-        highest value with one target left out), ``measures`` (the same for each target) and
-        ``targets``.
+        See :func:`core.radar.study_tables.collect`.
     """
+    from core.radar.study_tables import collect
+
     report = progress or (lambda _fraction, _message: None)
     todo = cases(workspace, params)
-    done = []
+    done: list[tuple[dict[str, Any], Result]] = []
+    left = [
+        LeftOut(name, _unusable(len(domains_of(workspace, name, params))))
+        for name in params["datasets"]
+        if name not in {case["dataset"] for case in todo}
+    ]
     with single_threaded():
         for number, case in enumerate(todo):
-            report(number / len(todo), f"{case['dataset']}, {case['model']}: {case['target']}")
-            done.append(piece(workspace, case))
-    left_out = [
-        LeftOut(name, reason, len(workspace.dataset(name).items))
-        for name in workspace.dataset_names()
-        if (reason := _unfit(workspace, name))
-    ]
-    return collect(params, todo, done, left_out)
+            words = f"{case['dataset']}, {case['model']}, target {case['target']}"
+
+            def told(fraction: float, message: str, at: int = number, what: str = words) -> None:
+                report(min((at + fraction) / len(todo), 0.99), f"{what}: {message}")
+
+            try:
+                done.append((case, piece(workspace, case, told)))
+            except BadInput as err:
+                left.append(LeftOut(words, err.message))
+    if not done:
+        raise BadInput(
+            "None of the data sets can be studied: " + " ".join(line.reason for line in left),
+            "Check their labels and their split by concept.",
+        )
+    return collect(params, done, tuple(left))
 
 
-def collect(
-    params: dict[str, Any], todo: list[dict[str, Any]], done: list[Result], left_out: list[LeftOut]
-) -> Result:
-    """Lay the pieces together and put them into words."""
-    from core.radar.study_reading import headline, means, reading
-
-    heads = [{k: c[k] for k in ("dataset", "model", "target")} for c in todo]
-    measures = pd.concat(
-        [r.tables["measures"].assign(**h) for h, r in zip(heads, done, strict=True)],
-        ignore_index=True,
-    )
-    targets = pd.DataFrame(
-        [
-            {**h, **{k: v for k, v in r.summary.items() if k != "headline"}}
-            for h, r in zip(heads, done, strict=True)
-        ]
-    )
-    table = means(measures)
-    alone = targets[~targets["radar"]].drop_duplicates(["dataset", "model"])
-    left_out += [
-        LeftOut(f"RADAR of {row.model} on {row.dataset}", "no two layers of equal width are stored")
-        for row in alone.itertuples()
-    ]
-    return Result(
-        KIND,
-        params,
-        {
-            "headline": headline(table),
-            "reading": reading(table, targets),
-            "n": int(targets["n"].sum()),
-            "n_pieces": len(done),
-            "n_blends": int(measures.groupby(["dataset", "model", "target"])["n"].max().sum()),
-        },
-        {"means": table, "measures": measures, "targets": targets},
-        left_out=tuple(left_out),
-    )
+def _unusable(n: int) -> str:
+    if n < LEAST_DOMAINS:
+        blends = max(2 ** (n - 1) - 1, 0)
+        return (
+            f"{n} domain{'s' * (n != 1)} and {blends} blend{'s' * (blends != 1)} a target: no "
+            f"order to foretell (at least {LEAST_DOMAINS} domains)"
+        )
+    if n > MOST_DOMAINS:
+        return f"{n} domains make too many blends to train on (at most {MOST_DOMAINS})"
+    return "no encoder of its kind has features of it"

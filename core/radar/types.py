@@ -131,6 +131,8 @@ class RadarConfig:
         Monte Carlo draws a direction.
     reg_covar : float
         Added to the variances of the standardised columns of a mixture.
+    device : {"cpu", "cuda", "cuda:N", "auto"}
+        Where mixtures and transport are computed; all layers' mixtures are fitted at once.
     """
 
     layers: str | tuple[str | int, ...] = "all"

@@ -10,7 +10,12 @@ from core.stats.bootstrap import (
 )
 from core.stats.fdr import benjamini_hochberg
 from core.stats.intervals import Interval, cluster_mean_interval, wilson_interval
-from core.stats.permutation import Permutation, spearman_permutation
+from core.stats.permutation import (
+    Permutation,
+    kendall_permutation,
+    sign_flip_p,
+    spearman_permutation,
+)
 from core.stats.ranks import mid_ranks, spearman, weighted_mid_ranks
 
 __all__ = [
@@ -21,7 +26,9 @@ __all__ = [
     "cluster_codes",
     "cluster_mean_interval",
     "cluster_weights",
+    "kendall_permutation",
     "mid_ranks",
+    "sign_flip_p",
     "spearman",
     "spearman_cluster_bootstrap",
     "spearman_permutation",

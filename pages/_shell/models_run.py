@@ -13,10 +13,10 @@ from core.extract.forecast import forecast
 from core.types import EncoderInfo
 from core.workspace import Workspace
 from pages._shell import layout, state
-from pages._shell.models_view import PAGE, STATUS, facts
+from pages._shell.models_view import OWN, PAGE, STATUS, facts, pooling_words
 from pages._shell.words import as_text, number, plural, tip
 
-OWN, DEFAULT, ALL, CHOSEN = "", "default", "all", "chosen"
+DEFAULT, ALL, CHOSEN = "default", "all", "chosen"
 #: Readings an encoder may turn out to have, where they are known once its weights are read.
 _GUESSES = {"image": (OWN, "cls", "mean"), "text": (OWN, "mean", "cls", "last")}
 
@@ -100,20 +100,6 @@ def layer_words(name: str) -> str:
         return f"stage {int(tail)}"
     known = {"pool": "pooled output", "joint": "shared space", "sentence": "sentence vector"}
     return known.get(name, name)
-
-
-def pooling_words(pooling: str, modality: str) -> str:
-    """Return a pooling as people say it.
-
-    Examples
-    --------
-    >>> pooling_words("mean", "image"), pooling_words("mean", "text"), pooling_words("cls", "text")
-    ('mean of patches', 'mean of tokens', 'class token')
-    """
-    parts = "patches" if modality == "image" else "tokens"
-    known = {OWN: "as the encoder does by itself", "cls": "class token", "mean": f"mean of {parts}",
-             "last": "last token", "end": "end of the text", "joint": "as it comes"}  # fmt: skip
-    return known.get(pooling, pooling)
 
 
 def reading(model: EncoderInfo, layers: str | list[str], pooling: str) -> str:

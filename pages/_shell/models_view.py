@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -18,6 +19,7 @@ from pages._shell.words import MISSING, count, listed, number, plural
 
 PAGE = "models"
 ALL = "all"
+OWN = ""
 FETCH = "core.encoders.fetch:fetch_demo"
 # Parameters in millions; 0 is unknown and belongs to no size.
 _SIZES: dict[str, Callable[[float], bool]] = {
@@ -202,6 +204,20 @@ def _line(model: EncoderInfo) -> dict[str, object]:
     }
 
 
+def pooling_words(pooling: str, modality: str) -> str:
+    """Return a pooling as people say it.
+
+    Examples
+    --------
+    >>> pooling_words("mean", "image"), pooling_words("mean", "text"), pooling_words("cls", "text")
+    ('mean of patches', 'mean of tokens', 'class token')
+    """
+    parts = "patches" if modality == "image" else "tokens"
+    known = {OWN: "as the encoder does by itself", "cls": "class token", "mean": f"mean of {parts}",
+             "last": "last token", "end": "end of the text", "joint": "as it comes"}  # fmt: skip
+    return known.get(pooling, pooling)
+
+
 def coverage(ws: Workspace) -> None:
     """Draw which encoder has features of which dataset."""
     stored = ws.features.list()
@@ -220,3 +236,28 @@ def coverage(ws: Workspace) -> None:
         [{"Encoder": m, **{d: cells.get((m, d), "") for d in ws.dataset_names()}} for m in models]
     )
     st.dataframe(frame, hide_index=True, alt="Which encoder has features of which dataset")
+    with st.expander("How each was read, what was left out, which texts were cut"):
+        st.dataframe(
+            pd.DataFrame([read_how(ws, entry) for entry in stored]),
+            hide_index=True,
+            placeholder=MISSING,
+            alt="Feature sets: layers, pooling, rows, items left out, texts cut",
+        )
+
+
+def read_how(ws: Workspace, entry: dict[str, Any]) -> dict[str, object]:
+    """Return how one feature set came about, in words."""
+    meta, dataset = entry["meta"], entry["dataset"]
+    data = ws.dataset(dataset) if dataset in ws.dataset_names() else None
+    cut = meta.get("cut_texts")
+    modality = "text" if cut or entry["recipe"].get("reads") == "caption" else "image"
+    return {
+        "Encoder": model_title(entry["model"]),
+        "Dataset": data.title if data else dataset,
+        "Layers": len(entry["layers"]),
+        "Pooling": pooling_words(meta["pooling"], modality) if meta.get("pooling") else None,
+        "Rows": entry["n"],
+        "Left out": sum(int(line.get("count", 1)) for line in meta.get("left_out", [])),
+        # Not every encoder can say how long a text is for it.
+        "Texts cut": f"{cut['n']:,} beyond {cut['limit']} tokens" if cut else None,
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -10,7 +9,7 @@ from core.figures import population as figures
 from core.figures import sensitivity as curve_figures
 from core.quality import claims, stored
 from core.quality import population as populations
-from core.quality.population import METRICS, Correlations, Population
+from core.quality.population import METRICS, Population
 from core.quality.sensitivity import CURVES, elasticity, exact_curves, sampled_curve
 from core.quality.study import simpson_check
 from pages._shell import charts, state
@@ -143,8 +142,7 @@ def panels(shown: Population, cells: pd.DataFrame, probe: str) -> None:
     dataset = next(iter(shown.datasets))
     _gain(shown)
     names = [m for m in dict.fromkeys(cells["metric"]) if m in METRICS]
-    found_all = Correlations(shown, dataset, metrics=names, probes=[probe], n_boot=1)
-    rho = _between(found_all, names)
+    rho = populations.agreement(shown, dataset, names)
     left, right = st.columns(2, gap="medium")
     with left:
         charts.figure(
@@ -170,15 +168,6 @@ def _gain(shown: Population) -> None:
         "Where many points lie above 0, least squares without a ridge measured its solver. Rows "
         "per feature are in the hover text."
     )
-
-
-def _between(found: Correlations, names: list[str]) -> np.ndarray:
-    out = np.full((len(names), len(names)), np.nan)
-    for i, a in enumerate(names):
-        for j, b in enumerate(names):
-            cell = found.cell("All", a, b)
-            out[i, j] = np.nan if cell is None else cell.rho
-    return out
 
 
 def _sensitivity() -> None:

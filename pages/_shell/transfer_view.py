@@ -10,6 +10,8 @@ import streamlit as st
 
 from core.data.dataset import Dataset
 from core.figures import transfer as figures
+from core.figures import transfer_more as more
+from core.radar.advice import advise
 from core.radar.analysis import DEFAULTS
 from core.results import Result
 from core.workspace import Workspace
@@ -23,6 +25,7 @@ from pages._shell.words import (
     listed,
     number,
     p_value,
+    percent,
     plural,
     plus_minus,
     seconds,
@@ -135,15 +138,16 @@ def answer(result: Result) -> None:
 
 
 def decisions(result: Result) -> pd.DataFrame:
-    """One row a source: what to do, its excess, its measured gain, the reason."""
+    """One row a source: what to do, how sure, its excess, its measured gain, the reason."""
     ranking = result.tables["ranking"].set_index("blend")
     rows = []
-    for line in result.summary["decisions"]:
-        mine = ranking.loc[line["source"]]
+    for line, one in zip(result.summary["decisions"], advise(result), strict=True):
+        mine = ranking.loc[one.source]
         row = {
-            "source": line["source"],
-            "advice": line["decision"],
-            "excess over null": plus_minus(mine["excess"], mine["excess_sd"]),
+            "source": one.source,
+            "advice": one.decision,
+            "confidence": sure(one.confidence),
+            "excess over null": plus_minus(one.excess, one.excess_sd),
         }
         if "gain" in ranking:
             row["measured gain"] = plus_minus(mine["gain"], mine["gain_sd"], as_percent=True)
@@ -153,33 +157,50 @@ def decisions(result: Result) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def layer_and_source(result: Result) -> tuple[int, str]:
-    """The layer strip, and the layer and source that the figures below show."""
+def layer_and_sources(result: Result) -> tuple[int, list[str]]:
+    """The layer step and the sources that the densities show."""
     names = [figures.short_layer(name) for name in result.summary["layers"]]
-    default = int(result.tables["per_layer"].groupby("layer")["value"].mean().to_numpy().argmax())
-    shown = st.session_state.get(state.key_of(PAGE, "layer"), default)
-    chosen = shown if isinstance(shown, int) and shown < len(names) else default
+    nearest = [line["source"] for line in result.summary["decisions"]]
+    widest = int(result.tables["per_layer"].groupby("layer")["value"].mean().to_numpy().argmax())
+    left, right = st.columns([2, 1])
+    with left:
+        # The nearest and the farthest: between them the eye sees what the score sees.
+        ends = list(dict.fromkeys([nearest[0], nearest[-1]]))
+        sources = state.choose_many(
+            PAGE, "compared", "Sources side by side", nearest, default=ends, most=4,
+            help=tip("source"),
+        )  # fmt: skip
+    with right:
+        layer = state.select(
+            PAGE, "layer", "Layer step (or click a point below)", list(range(len(names))),
+            default=widest, show=lambda index: names[index], help=tip("layer"),
+        )  # fmt: skip
+    return int(layer), sources or ends
+
+
+def strip(result: Result, layer: int) -> None:
+    """Divergence by layer with its bands; a click chooses the layer of the page."""
     charts.figure(
-        figures.layer_strip(result, chosen=chosen),
+        figures.layer_strip(result, chosen=layer),
         STRIP,
         "Divergence of each source from the target at every layer step, with the null band",
         select=["points"],
         on_select=_take_layer,
         table=result.tables["per_layer"].round(4),
     )
-    left, right = st.columns(2)
-    with left:
-        layer = state.select(
-            PAGE, "layer", "Layer step (or click a point)", list(range(len(names))),
-            default=default, show=lambda index: names[index], help=tip("layer"),
-        )  # fmt: skip
-    with right:
-        nearest = [line["source"] for line in result.summary["decisions"]]
-        # The farthest first: there the eye sees what the score sees.
-        source = state.select(
-            PAGE, "source", "Source shown", nearest, default=nearest[-1], help=tip("source")
-        )
-    return int(layer), str(source)
+    st.caption(
+        "Bands are one standard deviation over repeats; grey is one half of the target against "
+        "the other. Click a point to see its layer above and below."
+    )
+
+
+def one_source(result: Result) -> str:
+    """The source whose pairs are shown."""
+    nearest = [line["source"] for line in result.summary["decisions"]]
+    shown = state.select(
+        PAGE, "source", "Source shown", nearest, default=nearest[-1], help=tip("source")
+    )
+    return str(shown)
 
 
 def _take_layer() -> None:
@@ -194,15 +215,20 @@ def _take_pair() -> None:
         st.session_state[state.key_of(PAGE, "pair")] = int(found[0])
 
 
-def densities(result: Result, source: str, layer: int) -> None:
-    """Theta and d, within over cross, one ridge a layer."""
+def densities(result: Result, sources: list[str], layer: int) -> None:
+    """Theta and d, within over cross: a column a source, a ridge a layer step."""
+    whole = state.switch(
+        PAGE, "whole", "Theta from 0 to pi", default=False,
+        help="In wide models theta lies near pi: the axis is zoomed to where the values are.",
+    )  # fmt: skip
     left, right = st.columns(2)
     for column, descriptor in ((left, "theta"), (right, "d")):
         with column:
             charts.figure(
-                figures.ridges(result, source, descriptor, chosen=layer),
+                more.ridge_grid(result, sources, descriptor, chosen=layer, whole=whole),
                 f"transfer_{descriptor}",
-                f"Density of {descriptor} for within and cross pairs at every layer step",
+                f"Density of {descriptor} for within and cross pairs at every layer step, "
+                "one column a source",
             )
 
 
@@ -340,6 +366,11 @@ def dropped(result: Result) -> str:
     """Layers left out, in words."""
     steps = [line.what for line in result.left_out if "→" in line.what]
     return f"Layer steps left out: {listed(steps)}." if steps else ""
+
+
+def sure(confidence: float) -> str:
+    """Write a confidence; never as certainty."""
+    return "> 99.9 %" if confidence > 0.999 else percent(confidence)
 
 
 def signed(value: float) -> str:

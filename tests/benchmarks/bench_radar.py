@@ -103,7 +103,7 @@ def test_descriptors_of_given_pairs():
         f"loop, {whole:.1f}x torch float32, {100 * roof / seconds:.0f} % of memory bandwidth"
     )
     assert loop > 10
-    assert whole > 2
+    assert whole > 3
 
 
 def test_memory_is_flat_in_the_number_of_pairs():
@@ -193,7 +193,7 @@ def test_all_blends_of_five_sources():
     assert ours() == 31
     ratio = race(ours, anew, repeats=1)
     print(f"\n31 blends of five sources: {ratio:.1f}x scoring each anew")
-    assert ratio > 2
+    assert ratio > 6
 
 
 def stream_of(rng: np.random.Generator, n: int, width: int) -> list[np.ndarray]:
@@ -219,7 +219,7 @@ def test_descriptors_of_repeated_draws_from_small_domains():
     assert ratio > 10
 
 
-@pytest.mark.parametrize(("dim", "floor"), [(2, 2.5), (24, 0.8)])
+@pytest.mark.parametrize(("dim", "floor"), [(2, 3.5), (24, 0.9)])
 def test_batched_em_against_scikit_learn(dim: int, floor: float):
     rng = np.random.default_rng(0)
     batch, n, k = (6, 4_000, 3) if dim == 2 else (1, 4_000, 3)

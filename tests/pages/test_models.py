@@ -9,7 +9,8 @@ from streamlit.testing.v1 import AppTest
 from core.encoders import list_models
 from core.encoders.naming import path_in
 from core.types import EncoderInfo
-from pages._shell import models_run
+from core.workspace import open_workspace
+from pages._shell import models_run, models_view
 from tests.pages.conftest import Open
 
 # Numbers that may be missing; the table writes n/a for them.
@@ -86,6 +87,18 @@ def test_layers_and_pooling_are_said_in_words(open_page: Open, small_home: Path)
     assert not [s for s in at.selectbox if s.key == "models_named_pooling"]
 
 
+def test_texts_that_were_cut_are_shown_with_how_they_were_read(tmp_path: Path) -> None:
+    """Bank 10: how many texts an encoder read only in part."""
+    entry = {"model": "demo/minilm-l6", "dataset": "gone", "layers": ["block06"], "n": 744,
+             "recipe": {"reads": "caption"},
+             "meta": {"pooling": "mean", "cut_texts": {"n": 1200, "limit": 256},
+                      "left_out": [{"what": "item 1", "reason": "r", "count": 3}]}}  # fmt: skip
+    assert models_view.read_how(open_workspace(tmp_path), entry) == {
+        "Encoder": "MiniLM-L6", "Dataset": "gone", "Layers": 1, "Pooling": "mean of tokens",
+        "Rows": 744, "Left out": 3, "Texts cut": "1,200 beyond 256 tokens",
+    }  # fmt: skip
+
+
 def test_a_job_is_started_with_what_was_said(
     open_page: Open, small_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,4 +172,4 @@ def test_what_the_catalogue_says_of_layers_has_words(info: EncoderInfo) -> None:
     words = [models_run.layer_words(name) for name in info.layers]
     assert len(set(words)) == len(words)
     assert info.poolings
-    assert all(models_run.pooling_words(p, info.modality) != p for p in info.poolings)
+    assert all(models_view.pooling_words(p, info.modality) != p for p in info.poolings)

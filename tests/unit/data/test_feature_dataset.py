@@ -10,6 +10,7 @@ import pytest
 
 from core import analyses
 from core.cli import main
+from core.contrast.analysis import read_inputs, resolve
 from core.data.feature_dataset import import_feature_dataset, preview_feature_dataset
 from core.data.feature_import import import_features, run_feature_import
 from core.data.importers.inbox import Inbox
@@ -145,6 +146,22 @@ def test_the_command_line_does_the_same(space, tmp_path, table, capsys):
     np.savez(tmp_path / "shift.npz", x=X[:, 0], ids=ROWS, other=X[:, 1])
     assert main([*order, "--layers", "other"]) == 0
     assert space.features.get("mine", "imported/shift").layers == ("other",)
+
+
+def test_the_same_caption_does_not_make_two_rows_the_same(space, tmp_path):
+    """Contrast leaves repeated texts out; here the text was never read."""
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", X[:, 0] if name == "a" else X[:, 1])
+    pd.DataFrame({"caption": ["a cat", "a dog"] * 30}).to_csv(tmp_path / "t.csv", index=False)
+    plan = preview_feature_dataset(tmp_path / "a.npy", tmp_path / "t.csv").plan
+    import_feature_dataset(space, path=tmp_path / "a.npy", table=tmp_path / "t.csv", plan=plan,
+                           name="a", in_order=True)  # fmt: skip
+    import_features(space, dataset="a", path=tmp_path / "b.npy", name="b", in_order=True)
+    params = resolve(space, {"dataset": "a", "target": "imported/a", "reference": "imported/b"})
+    items, tables, left_out = read_inputs(space, params)
+    assert len(items) == N
+    assert left_out == []
+    assert np.array_equal(tables[0]["text"], X[:, 0])
 
 
 def test_every_analysis_without_pictures_runs_on_it(space, tmp_path, table):

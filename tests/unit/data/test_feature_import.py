@@ -259,7 +259,19 @@ def test_layers_of_unequal_rows_and_unknown_names_are_refused(own, tmp_path):
     path = write(tmp_path / "v.npz", "npz", {"a": X, "ids": IDS})
     with pytest.raises(BadInput, match="default_layer='z'"):
         import_features(own, dataset="own", path=path, name="v", default_layer="z")
-    for name in ("", "../up", "a b", "x" * 99, "a/b", "m/text", ".hidden"):
+    for name in (
+        "",
+        "../up",
+        "a b",
+        "x" * 99,
+        "a/b",
+        "m/text",
+        ".hidden",
+        "timm/text",
+        "timm/a/text",
+        "timm/.x",
+        "timm/",
+    ):
         with pytest.raises(BadInput, match="name"):
             import_features(own, dataset="own", path=path, name=name)
     with pytest.raises(NotFound):

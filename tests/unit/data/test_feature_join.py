@@ -130,6 +130,12 @@ def test_another_file_of_the_same_name_is_refused_or_replaces(own, tmp_path):
     assert len(own.features.list()) == 1
 
 
+def test_features_of_a_registered_model_may_bear_its_id(own, tmp_path):
+    """A population study looks for them under that name."""
+    path = npz(tmp_path / "r.npz", x=X, ids=np.arange(N))
+    assert taken(own, path, name="timm/resnet18.a1_in1k").model == "imported/timm/resnet18.a1_in1k"
+
+
 def test_another_default_layer_is_not_ignored(own, tmp_path):
     path = npz(tmp_path / "l.npz", a=X, b=X + 1, ids=np.arange(N))
     assert taken(own, path).default_layer == "b"

@@ -160,6 +160,19 @@ class TestPatches:
             tokens = module.blocks[0](module.norm_pre(module._pos_embed(module.patch_embed(x))))
         assert torch.allclose(found["block01"], tokens[:, 4:].mean(1), atol=1e-5)
 
+    def test_a_transformer_of_timm_without_prefix_tokens(self):
+        """Asked for prefix tokens it has not, this family of timm fails."""
+        from core.encoders.timm_adapter import _layers, _poolings
+
+        options = {"img_size": 32, "patch_size": 16, "embed_dim": 24, "depth": 2, "num_heads": 2}
+        module = timm.create_model("vit_relpos_small_patch16_224", num_classes=3, **options).eval()
+        x = torch.randn(2, 3, 32, 32)
+        with torch.no_grad():
+            found = _layers(module, x, "mean")
+            want = module.blocks[0](module.patch_embed(x)).mean(1)
+        assert _poolings(module) == ("mean",)
+        assert torch.allclose(found["block01"], want, atol=1e-5)
+
 
 class TestPositions:
     @pytest.mark.parametrize("family", ["Roberta", "XLMRoberta", "MPNet"])

@@ -93,6 +93,7 @@ class TestPictures:
                 assert gap <= 1e-5 * np.abs(expected[name]).max()
 
     def test_the_batch_size_moves_rounding_only(self, tmp_path, squeezenet, small_shards):
+        """Bank 30: batches of 1, 7 and 32 give the same rows."""
         found = {}
         for size in (1, 7, 32):
             space = open_workspace(tmp_path / str(size))
@@ -177,6 +178,7 @@ class TestTexts:
         ]
 
     def test_a_full_gpu_halves_the_batch(self, space):
+        """Bank 30: out of memory at 16 and 8 and 4, gone on at 2, no row lost or repeated."""
         add_texts(space, [f"text {i}" for i in range(20)])
         encoder = Counter(most=3)
         found = run_extract(space, "texts", encoder, batch_size=16)
@@ -185,6 +187,7 @@ class TestTexts:
         assert len(found) == 20
 
     def test_a_gpu_too_small_for_one(self, space):
+        """Bank 30: with a batch of one there is nothing left to halve."""
         add_texts(space, ["cat"])
         with pytest.raises(UserError, match="does not fit into the memory"):
             run_extract(space, "texts", Counter(most=0))

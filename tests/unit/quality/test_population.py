@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, spearmanr
 
 from core.errors import BadInput, NotFound
 from core.quality import chooser, claims
@@ -14,6 +16,7 @@ from core.quality.population import (
     METRICS,
     STUDY,
     Correlations,
+    agreement,
     from_table,
     select,
     strata,
@@ -177,7 +180,26 @@ def test_claims_of_the_planted_population_are_judged_by_its_numbers():
     assert len(found) == 7
     assert {c.held for c in found} <= {"held", "partly", "did not hold", "cannot tell"}
     first = found[0]
-    assert first.held == "partly"  # negative within the classes, positive over all
+    assert first.held == "did not hold"  # positive over all, negative in two strata of five
+    flipped = CELLS.assign(rho=-CELLS["rho"])
+    assert claims.claims(POPULATION, flipped)[0].held == "partly"  # negative in three
+    down = CELLS.assign(rho=-CELLS["rho"].abs() - 0.01)
+    assert claims.claims(POPULATION, down)[0].held == "held"
+
+
+def test_agreement_is_scipys_over_the_models_that_have_both():
+    rows = POPULATION.table[POPULATION.table["dataset"] == "one"].copy()
+    rows.loc[rows.index[:5], "twonn"] = np.nan
+    rows["flat"] = 1.0
+    holed = replace(POPULATION, table=rows)
+    names = ["twonn", "rankme", "flat"]
+    found = agreement(holed, "one", names)
+    both = rows.dropna(subset=["twonn"])
+    assert found[0, 1] == pytest.approx(spearmanr(both["twonn"], both["rankme"])[0], abs=1e-12)
+    assert np.array_equal(found[:2, :2], found[:2, :2].T)
+    assert np.isnan(found[2]).all()
+    few = agreement(replace(POPULATION, table=rows.iloc[:7]), "one", names)
+    assert np.isnan(few).all()
 
 
 def test_unknown_names_are_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from core.stats import (
     cluster_mean_interval,
     cluster_weights,
     mid_ranks,
+    sign_flip_p,
     spearman,
     spearman_cluster_bootstrap,
     spearman_permutation,
@@ -220,3 +221,15 @@ def test_bad_input(call):
 def test_spearman_of_too_little():
     assert math.isnan(spearman(np.ones(1), np.ones(1)))
     assert math.isnan(spearman(np.ones(5), np.arange(5.0)))
+
+
+def test_signs_of_few_values_are_all_tried():
+    rng = np.random.default_rng(1)
+    for n in (3, 6, 9):
+        values = rng.normal(0.3, 1, n)
+        signs = np.array(list(product((1, -1), repeat=n)))
+        means = np.abs((signs * values).mean(1))
+        want = (means >= abs(values.mean()) - 1e-12).mean()
+        assert np.isclose(sign_flip_p(values), want)
+    assert sign_flip_p(np.array([0.1, np.nan, 0.2, 0.3])) == 0.25
+    assert np.isnan(sign_flip_p(np.array([0.1, 0.2, np.nan])))
