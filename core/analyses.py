@@ -37,6 +37,7 @@ ANALYSES: dict[str, str] = {
     "stitching": "core.stitching.analysis",
     "stitching-study": "core.stitching.study",
     "explore": "core.compare.analysis",
+    "similarity": "core.compare.similarity",
 }
 
 # Libraries whose version can move the last digits of a result.

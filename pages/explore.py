@@ -5,21 +5,24 @@ from __future__ import annotations
 import streamlit as st
 
 from core.compare.analysis import DEFAULTS
-from pages._shell import changed_view, layout, maps_view, pickers, words
+from pages._shell import changed_view, explore_parts, layout, maps_view, pickers, words
 from pages._shell import explore_view as view
 from pages._shell.state import workspace
 
 ws = workspace()
 with pickers.selection():
     data = maps_view.shared(ws, pickers.dataset(ws))
+top = explore_parts.begin(ws, data)
+with st.sidebar:
     choice = view.choose(ws, data)
 with pickers.settings():
     options = view.settings()
 
-layout.header(
-    "Where is everything?",
-    [data.title, *choice.titles(), words.plural(data.n, "item")],
-)
+with top:
+    layout.header(
+        "Where is everything?",
+        [data.title, *choice.titles(), words.plural(data.n, "item")],
+    )
 answer = st.container()
 with answer:
     changed = view.changed_result(ws, data, choice, options)

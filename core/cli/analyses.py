@@ -31,6 +31,7 @@ COMMANDS = {
     "align": ("alignment", "Can B learn what A holds together? An adapter on held-out halves."),
     "stitch": ("stitching", "Can I swap the encoder and keep the head? Stitching matrices."),
     "explore": ("explore", "Where is everything? A 2-D map of a dataset under an encoder."),
+    "similarity": ("similarity", "How alike are encoders, or layers? CKA, neighbours, RSA."),
 }
 
 

@@ -9,6 +9,9 @@ _HOME = {
     "linear_cka": "core.compare.cka",
     "mutual_knn": "core.compare.neighbours",
     "procrustes_distance": "core.compare.procrustes",
+    "procrustes_similarity": "core.compare.procrustes",
+    "rbf_cka": "core.compare.cka",
+    "rsa": "core.compare.dissimilarity",
 }
 
 __all__ = sorted(_HOME)

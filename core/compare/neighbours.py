@@ -75,3 +75,44 @@ def mutual_knn(a: np.ndarray, b: np.ndarray, *, k: int = 10, metric: str = "cosi
     na, nb = (neighbour_ids(x, k=k, metric=metric) for x in (a, b))
     shared = (na[:, :, None] == nb[:, None, :]).sum(axis=(1, 2))
     return float(shared.mean() / k)
+
+
+def unit_neighbours(order: np.ndarray, k: int) -> np.ndarray:
+    """Return who is among whose k nearest, scaled: the dot product of two is their overlap.
+
+    Parameters
+    ----------
+    order : ndarray, shape (n, n)
+        Row i rises with the distance from i; its diagonal is not read.
+    k : int
+        Neighbours, 1 <= k < n.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, n)
+        ``1 / sqrt(n k)`` where j is a neighbour of i, else 0; all zero when all are equally far.
+
+    Examples
+    --------
+    >>> far = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> float((unit_neighbours(far, 1) ** 2).sum())
+    1.0
+    """
+    n = len(order)
+    far = np.array(order, dtype=np.float64)
+    np.fill_diagonal(far, np.inf)
+    nearest, furthest = far.min(), np.where(np.isfinite(far), far, -np.inf).max()
+    if furthest - nearest <= 1e-12 * max(abs(furthest), abs(nearest), 1.0):
+        return np.zeros((n, n))
+    near = np.argpartition(far, k - 1, axis=1)[:, :k]
+    out = np.zeros((n, n))
+    np.put_along_axis(out, near, 1.0 / np.sqrt(n * k), axis=1)
+    return out
+
+
+def distance_order(x: np.ndarray, *, metric: str = "cosine") -> np.ndarray:
+    """Return a matrix whose row i rises with the distance from row i, float64, shape (n, n)."""
+    x = np.asarray(x, dtype=np.float64)
+    if metric == "cosine":
+        x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return np.asarray((x**2).sum(axis=1)[None, :] / 2.0 - x @ x.T)

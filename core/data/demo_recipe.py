@@ -134,6 +134,18 @@ ANALYSES: tuple[AnalysisRecipe, ...] = (
     ),
     # UMAP is not shipped: its last digits differ between processors, and then its shape does.
     AnalysisRecipe("explore-vit", "explore", {"dataset": "emoji", "model": VIT}, (VIT,)),
+    AnalysisRecipe(
+        "similarity-encoders",
+        "similarity",
+        {"dataset": "emoji"},
+        (*IMAGE_ENCODERS, MINILM, *DUAL_TOWERS),
+    ),
+    AnalysisRecipe(
+        "similarity-layers-of-vit",
+        "similarity",
+        {"dataset": "emoji", "method": "layers", "model": VIT},
+        (VIT,),
+    ),
 )
 
 # Studies take minutes to an hour and read features that are not shipped, so the demo is not
