@@ -35,7 +35,8 @@ def matrix(result: Result, *, show: Show = str) -> go.Figure:
     fig = go.Figure(
         go.Heatmap(
             z=[[None if np.isnan(v) else float(v) for v in line] for line in grid],
-            x=list(range(len(columns))), y=list(range(len(rows))), colorscale=SEQUENTIAL, zmin=0, zmax=1,
+            x=list(range(len(columns))), y=list(range(len(rows))),
+            colorscale=SEQUENTIAL, zmin=0, zmax=1,
             text=text, texttemplate="%{text}" if small else None, customdata=hover,
             xgap=1, ygap=1, hoverongaps=False, hovertemplate="%{customdata}<extra></extra>",
             colorbar={"thickness": 12, "outlinewidth": 0, "len": 0.9},

@@ -160,7 +160,7 @@ def _results(
     places = [st.container() for _ in sides] if across else st.columns(len(sides), gap="medium")
     for at, (place, side, hit, note) in enumerate(zip(places, sides, hits, notes, strict=True)):
         with place:
-            _side(data, side, hit, note, both, metric, at)
+            _side(data, side, hit, note, both, at)
 
 
 def _answer(sides: list[tuple[str, str, str]], good: list[set[int]], both: set[int]) -> None:
@@ -172,9 +172,13 @@ def _answer(sides: list[tuple[str, str, str]], good: list[set[int]], both: set[i
 
 
 def _side(
-    data: Dataset, side: tuple[str, str, str], hit: Hit | UserError, note: str, both: set[int],
-    metric: str, at: int,
-) -> None:  # fmt: skip
+    data: Dataset,
+    side: tuple[str, str, str],
+    hit: Hit | UserError,
+    note: str,
+    both: set[int],
+    at: int,
+) -> None:
     title = f"{side[0].upper()}: {pickers.model_title(side[1])}, {side[2]}"
     st.markdown(f"**{as_text(title)}**")
     if isinstance(hit, UserError):
