@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from driver import OUT, Server, Watcher, start_chromium, start_server, stop_server
+
+# The library waits five seconds, which a page drawn beside another worker can need.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
