@@ -12,7 +12,7 @@ from core.quality.base import Metric
 from core.quality.label_free import metric_rows, with_bands
 from core.quality.probes import SWEEP, ProbeResult, knn_probe, ridge_sweep
 from core.quality.sample import Sample
-from core.stats.intervals import Interval, cluster_mean_interval
+from core.stats.intervals import Interval, cluster_share_interval
 
 Progress = Callable[[float, str], None]
 
@@ -115,8 +115,8 @@ def score_record(
         linear=linear,
         knn=knn,
         knn_cosine=knn_probe(*train, *test, metric="cosine"),
-        linear_interval=cluster_mean_interval(linear.correct, kept, n_boot=n_boot, seed=seed),
-        knn_interval=cluster_mean_interval(knn.correct, kept, n_boot=n_boot, seed=seed),
+        linear_interval=cluster_share_interval(linear.correct, kept, n_boot=n_boot, seed=seed),
+        knn_interval=cluster_share_interval(knn.correct, kept, n_boot=n_boot, seed=seed),
         sweep=sweep,
         eigenvalues=spectrum,
         twonn_x=twonn_x,

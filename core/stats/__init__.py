@@ -9,7 +9,12 @@ from core.stats.bootstrap import (
     spearman_cluster_bootstrap,
 )
 from core.stats.fdr import benjamini_hochberg
-from core.stats.intervals import Interval, cluster_mean_interval, wilson_interval
+from core.stats.intervals import (
+    Interval,
+    cluster_mean_interval,
+    cluster_share_interval,
+    wilson_interval,
+)
 from core.stats.permutation import (
     Permutation,
     kendall_permutation,
@@ -25,6 +30,7 @@ __all__ = [
     "benjamini_hochberg",
     "cluster_codes",
     "cluster_mean_interval",
+    "cluster_share_interval",
     "cluster_weights",
     "kendall_permutation",
     "mid_ranks",

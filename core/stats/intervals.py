@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from core.errors import BadInput
-from core.stats.bootstrap import cluster_weights
+from core.stats.bootstrap import cluster_codes, cluster_weights
 
 
 class Interval(NamedTuple):
@@ -71,3 +71,31 @@ def cluster_mean_interval(
     means = weights @ data / weights.sum(1)
     lo, hi = np.percentile(means, [2.5, 97.5])
     return Interval(float(data.mean()), float(lo), float(hi))
+
+
+def cluster_share_interval(
+    hits: np.ndarray, clusters: np.ndarray, *, n_boot: int = 2000, seed: int = 0
+) -> Interval:
+    """Return the share of hits with an interval that is honest when all or none of them hit.
+
+    Resampling cannot leave 0 or 1 then: its interval would have no width and say that nothing
+    is unknown. Wilson's is taken instead, with each cluster counted as one item.
+
+    Parameters
+    ----------
+    hits : array of bool, shape (n,)
+        Which items were right.
+    clusters : array, shape (n,)
+        Cluster of each item.
+
+    Examples
+    --------
+    >>> all_right = cluster_share_interval(np.ones(12, bool), np.arange(12) // 2)
+    >>> all_right.value, round(all_right.lo, 2), all_right.hi
+    (1.0, 0.61, 1.0)
+    """
+    right = np.asarray(hits, dtype=bool)
+    if len(right) and right.all() == right.any():
+        n = int(cluster_codes(clusters).max()) + 1
+        return wilson_interval(n if right.all() else 0, n)
+    return cluster_mean_interval(right, clusters, n_boot=n_boot, seed=seed)

@@ -17,6 +17,7 @@ from core.errors import BadInput
 from core.stats import (
     benjamini_hochberg,
     cluster_mean_interval,
+    cluster_share_interval,
     cluster_weights,
     mid_ranks,
     sign_flip_p,
@@ -193,6 +194,16 @@ def test_intervals_of_nothing():
     assert math.isnan(cluster_mean_interval(np.empty(0), np.empty(0)).value)
     with pytest.raises(BadInput):
         wilson_interval(3, 2)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_all_or_none_right_leaves_what_so_few_clusters_leave_open(right):
+    found = cluster_share_interval(np.full(40, right), np.repeat(list("abcde"), 8))
+    want = ss.binomtest(5 if right else 0, 5).proportion_ci(method="wilson")
+    assert found.value == float(right)
+    assert (found.lo, found.hi) == pytest.approx((want.low, want.high), abs=1e-12)
+    some = np.arange(40) < 39
+    assert cluster_share_interval(some, np.arange(40)) == cluster_mean_interval(some, np.arange(40))
 
 
 def test_clustered_mean_is_wider_than_wilson():
